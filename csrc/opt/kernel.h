@@ -1,0 +1,124 @@
+/* The kernel form: what the scheduler makes, the interpreter runs and the code generator compiles. One form for all devices.
+ *
+ * A Kernel is self-contained: flat arrays, no pointers into a graph, no addresses, so its bytes are its identity (hash, text,
+ * key of the code caches). It is called as
+ *
+ *     void kernel(const int64_t *args, int64_t begin, int64_t end, char *scratch)
+ *
+ * args holds the pointers of its operands, then run-time sizes, strides and offsets, in the order its fields name them. Grid
+ * points are independent of each other; begin..end is a range of the row-major index over the leading grid FORs (1 point if
+ * there are none). scratch is private to the running worker.
+ *
+ * The body is a tree of statements in pre-order. A FOR runs over an axis (a whole one, its blocks, or the inside of the current
+ * block); a vector FOR takes `lanes` consecutive coordinates at once, with a masked tail. Statements use values (Val), an SSA
+ * DAG: a Val is evaluated where a statement first uses it in the body of a FOR and keeps its value for the rest of that body
+ * instance; a value that does not depend on a FOR's axis (nor on a state or an array changed in it) may be hoisted out of it.
+ * An operand array that a kernel writes is read in it only at the very Access that writes it, before the write
+ * (opt/buffers.c sees to it), so loads may move up to the start of their body. Scratch arrays are read after they were
+ * written in statement order, in another FOR.
+ *
+ * A state is a reduction in progress: INIT sets the identity, REDUCE combines values into it, VAL_STATE reads it. Where the vector
+ * FOR is inside the INIT's body the state is one value (the generator keeps one per lane and combines them, halving, after
+ * the FOR); where INIT is inside the vector FOR the state has a value per lane. Reading a state inside the FOR that reduces
+ * it is a scan: that FOR must be sequential (lanes 0). */
+#pragma once
+#include "base/arena.h"
+#include "base/text.h"
+#include "ir/ir.h"
+
+#define KERNEL_MAX_AXES 12
+#define KERNEL_MAX_INDEX 4
+
+typedef struct { int64_t lit; int32_t arg; } Size;          /* arg >= 0: args[arg], else lit */
+
+typedef struct { Size size; int32_t block; } Axis;          /* block: coordinates per block, 0: not blocked */
+
+typedef enum { ARRAY_OPERAND, ARRAY_SCRATCH } ArrayKind;
+typedef struct {
+    uint8_t kind, dtype;
+    uint8_t written;                                        /* an operand that is stored to */
+    int32_t arg;       /* OPERAND: args[arg] is the address of its element 0; SCRATCH: args[arg] is its byte offset in scratch */
+} Array;               /* in a `checked` kernel args[arg + 1], args[arg + 2] bound an operand's memory: lowest, one past highest byte address */
+
+typedef enum { COEF_ZERO, COEF_UNIT, COEF_LITERAL, COEF_RUN, COEF_SAME } CoefKind;
+/* Bytes per step along an axis: 0; the element's size; lit; args[arg]. */
+typedef struct { uint8_t kind; int32_t lit, arg; } Coef;
+
+/* Address = base + off_lit + args[off_arg] + sum over axes + sum over index values.
+ * An unblocked axis at coordinate i adds coef * i. A blocked one at block b, inside it at w (coordinate b * block + w) adds
+ * coef * w + outer * b, where `outer` COEF_SAME means block * coef. */
+typedef struct {
+    uint16_t array;
+    uint8_t nindex;
+    int32_t off_arg;                                        /* -1: none */
+    int64_t off_lit;
+    Coef coef[KERNEL_MAX_AXES], outer[KERNEL_MAX_AXES];
+    struct { uint32_t val; Coef coef; } index[KERNEL_MAX_INDEX];   /* int64 values: gather, slices at run-time offsets */
+} Access;
+
+typedef enum { VAL_NONE, VAL_CONST, VAL_LOAD, VAL_AXIS, VAL_STATE, VAL_OP } ValKind;
+typedef struct {
+    uint8_t kind, dtype, mode;
+    uint16_t op;                                            /* VAL_OP: an ELEMENTWISE op of ops.def */
+    uint32_t a, b, c;   /* CONST: low and high half of the bits; LOAD: access; AXIS: axis (coordinate, int64); STATE: state, component; OP: inputs */
+} Val;                  /* vals.at[0] is none; inputs before users */
+
+typedef struct { uint8_t monoid, dtype; } State;            /* dtype of the values; argmax's component 1 is int64 */
+
+typedef enum { STMT_FOR, STMT_INIT, STMT_REDUCE, STMT_STORE, STMT_DOT, STMT_CHECK } StmtKind;
+typedef enum { PART_WHOLE, PART_BLOCKS, PART_WITHIN } Part;
+
+typedef struct {
+    uint8_t kind, part;
+    uint8_t grid;           /* FOR: one of the leading grid FORs, which are nested without other statements between them */
+    uint8_t add;            /* DOT: add to what is there */
+    uint16_t axis;          /* FOR; DOT: the m axis */
+    uint16_t lanes;         /* FOR: 0 one coordinate after the other, else vector lanes (a power of two) */
+    uint16_t axis_n, axis_k;/* DOT */
+    uint32_t a, b, c, d;    /* INIT: a state. REDUCE: a state, b c d values (one to lift, or one per component to merge; argmax: value and
+                               index). STORE: a access, b value. DOT: accesses a of C, b of A, c of B. CHECK: a value (bool, must be true),
+                               b what is written to *(int64_t *)args[c] if it is not and 0 stands there */
+    uint32_t end;           /* FOR: index one past its last statement; others: own index + 1 */
+} Stmt;
+
+/* DOT: for all coordinates m, n, k of the three axes in their current parts (a blocked axis runs within its current block; an
+ * axis that an enclosing FOR does not run is whole): C[m, n] (+)= sum over k of A[m, k] B[k, n], in order of blocks of k. */
+
+typedef struct {
+    VEC(Axis) axes;
+    VEC(Array) arrays;
+    VEC(Access) accesses;
+    VEC(Val) vals;
+    VEC(State) states;
+    VEC(Stmt) stmts;
+    uint32_t nargs;         /* words of args */
+    uint16_t ngrid;         /* leading grid FORs */
+    uint8_t checked;        /* emit bounds checks (PYXLA_CHECK=1) */
+} Kernel;
+
+/* ---- building (kernel.c); 0 or -1 after a failed allocation. Equal vals, accesses and arrays are found, not added ---- */
+Kernel *kernel_new(Arena *a);
+uint32_t kernel_axis(Arena *a, Kernel *k, Size size, int32_t block);
+uint32_t kernel_arg(Kernel *k);                                              /* a new args word */
+uint32_t kernel_array(Arena *a, Kernel *k, Array array);                     /* always a new one */
+uint32_t kernel_access(Arena *a, Kernel *k, const Access *access);
+uint32_t kernel_val(Arena *a, Kernel *k, Val val);
+uint32_t kernel_const(Arena *a, Kernel *k, Dtype dtype, int64_t bits);
+uint32_t kernel_state(Arena *a, Kernel *k, Monoid monoid, Dtype dtype);
+Stmt *kernel_stmt(Arena *a, Kernel *k, Stmt stmt);                           /* appends; end is set to index + 1 */
+uint32_t kernel_open(Arena *a, Kernel *k, uint32_t axis, Part part, int lanes, bool grid);   /* a FOR; its index for kernel_close */
+void kernel_close(Kernel *k, uint32_t stmt);
+
+/* A flat copy of all that identifies the kernel, in the arena; equal kernels have equal bytes (padding is zero). */
+void *kernel_bytes(Arena *a, const Kernel *k, size_t *len);
+Kernel *kernel_from_bytes(Arena *a, const void *bytes, size_t len);
+uint64_t kernel_hash(const Kernel *k);
+void kernel_print(Text *t, const Kernel *k);
+Kernel *kernel_parse(Arena *a, const char *text);                            /* the text form round-trips */
+/* The definition of a legal kernel; false with ERR_INTERNAL and the reason. */
+bool kernel_verify(const Kernel *k, Err *err);
+/* Number of grid points for these args. */
+int64_t kernel_grid(const Kernel *k, const int64_t *args);
+
+/* ---- the interpreter (interp.c): the same call in plain C, the judge of the code generator ---- */
+void interp_kernel(const Kernel *k, const int64_t *args, int64_t begin, int64_t end, char *scratch);

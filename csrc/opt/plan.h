@@ -1,0 +1,57 @@
+/* A Plan: the launches that compute a graph's outputs for inputs of given strides, and the buffers between them.
+ *
+ *     Graph -> simplify -> groups (group.c) -> kernels scheduled for these strides (schedule.c) -> slots (buffers.c) -> Plan
+ *
+ * A Plan knows no addresses and no Python: a launch is a kernel, a template of its args and patches that say which slot's address
+ * goes into which word. It lives in one Arena with its kernels and is immutable once made. */
+#pragma once
+#include "base/cpu.h"
+#include "opt/kernel.h"
+
+typedef struct { CpuLevel level; int vector_bytes; size_t l1, l2; bool checked; } Target;
+
+/* Layout of one graph input in the call to be planned. Address = element 0; strides in bytes; those of extents 0 and 1 are read as 0. */
+typedef struct { int64_t stride[MAX_RANK]; bool donated; bool writable; } PlanInput;
+
+/* Where a graph output goes: to a new C-contiguous array (into < 0), or into the memory of an input, in its layout (a write-back). */
+typedef struct { int32_t into; } PlanOutput;
+
+typedef enum { SLOT_INPUT, SLOT_OUTPUT, SLOT_TEMP, SLOT_STATUS } SlotKind;
+typedef struct {
+    uint8_t kind, dtype;
+    uint32_t index;          /* INPUT: graph input; OUTPUT: graph output (new arrays only); STATUS: the int64 of failed checks */
+    int64_t bytes;
+    int64_t offset;          /* TEMP: in the workspace */
+} Slot;
+
+typedef struct { uint32_t word, slot; int64_t offset; } Patch;   /* args[word] = address of slot + offset */
+
+typedef struct {
+    uint32_t kernel;         /* index into plan->kernels */
+    uint32_t words, nwords;  /* its args template: plan->words.at[words ...] */
+    uint32_t patches, npatches;
+    int64_t grid;            /* grid points; at least 1 */
+    int64_t scratch;         /* bytes of scratch per worker */
+    float ns;                /* estimated time of all points on one core */
+} Launch;
+
+typedef struct {
+    VEC(const Kernel *) kernels;      /* distinct ones */
+    VEC(Launch) launches;             /* in order; each may read what earlier ones wrote */
+    VEC(int64_t) words;
+    VEC(Patch) patches;
+    VEC(Slot) slots;                  /* slots.at[k] for k < ninputs: the inputs */
+    VEC(uint32_t) checks;             /* status value v > 0 means check node checks.at[v - 1] failed: ids in the planned graph */
+    uint32_t ninputs, noutputs;
+    uint32_t *output_slot;            /* slot of each graph output; an input's slot for write-backs and for outputs that took over a donated input */
+    int64_t workspace;                /* bytes of temporaries at the peak, one block aligned to 64 */
+    int64_t peak;                     /* workspace + new outputs */
+    const Graph *graph;               /* the simplified graph, for dumps and for the sources of checks */
+} Plan;
+
+/* Makes the plan, or NULL with an error in the arena's Err. nin = g->inputs.len; out has g->outputs.len entries. */
+Plan *plan_make(Arena *a, const Graph *g, const PlanInput *in, const PlanOutput *out, const Target *target);
+void plan_print(Text *t, const Plan *p);
+
+/* Graph -> simplified Graph in the same arena (passes.def order); outputs, checks and input numbers are kept. */
+Graph *simplify(const Graph *g);

@@ -1,0 +1,101 @@
+/* A trace: what py/'s two halves share. The trace side (tracer.c cell.c index.c scalar.c guard.c hooks.c capture.c) turns the run of a
+ * Python function into a Graph; the dispatch side (jit_type.c dispatch.c signature.c tree.c result.c) calls it on a miss and keeps
+ * what it returns in an Entry.
+ *
+ * A Trace belongs to one thread and is current on it from trace_begin() to trace_end(). A Trace's graph and arena outlive it: the Entry
+ * takes the arena over (trace_end(t, true)). All Python references here are strong. */
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include "ir/ir.h"
+
+typedef struct Trace Trace;
+
+/* What the k-th graph input is read from on each call. */
+typedef enum { INPUT_LEAF, INPUT_CAPTURED, INPUT_REGISTER } InputKind;
+typedef struct {
+    InputKind kind;
+    int leaf;                   /* LEAF: array or NumPy scalar, index among all leaves of the call */
+    PyObject *object;           /* CAPTURED: the ndarray met in a global, closure or attribute; its memory is read at every call */
+    int reg;                    /* REGISTER: a number of the scalar program */
+    Dtype dtype;                /* of the graph input (REGISTER: the dtype the number is converted to; overflow raises) */
+    int writeback;              /* graph output that is stored into this input after the run, -1: it is not written */
+    bool contiguous;            /* the trace relied on this array's being C-contiguous: part of the key of the entry */
+} TraceInput;
+
+/* What a leaf of the result tree is made from on each call. */
+typedef enum {
+    RESULT_NEW,                 /* a new array (or NumPy scalar) from graph output `output` */
+    RESULT_INPUT,               /* the very object of input `input` */
+    RESULT_INPUT_VIEW,          /* a NumPy view of input `input` */
+    RESULT_NEW_VIEW,            /* a NumPy view of the new array of graph output `output` (results that share a base share it) */
+    RESULT_REGISTER,            /* a Python number: register `input` of the scalar program */
+    RESULT_OBJECT,              /* a Python object, `object`, the same on every call */
+} ResultKind;
+
+/* A basic view: axis k of the view steps step[k] elements along axis axis[k] of its base (axis -1: a new or broadcast axis, stride 0),
+ * and the view's element 0 is element start[] of the base. */
+typedef struct { int rank, base_rank; int8_t axis[MAX_RANK]; int64_t shape[MAX_RANK], step[MAX_RANK], start[MAX_RANK]; } View;
+
+typedef struct {
+    ResultKind kind;
+    int output, input;
+    bool numpy_scalar;          /* NEW: a 0-d result that NumPy returns as a scalar */
+    View *view;                 /* *_VIEW; in the arena */
+    PyObject *object;           /* OBJECT */
+} TraceResult;
+
+typedef struct { bool fma, fastmath; Py_ssize_t op_limit; } TraceOptions;
+
+struct Trace {
+    Arena *arena;
+    Graph *graph;
+    Err err;
+    TraceOptions options;
+    VEC(TraceInput) inputs;     /* by graph input number */
+    struct ScalarProgram *scalars;
+    struct GuardList *guards;
+    Trace *outer;               /* the trace this one interrupts on this thread */
+    unsigned long thread;
+    /* trace-side private fields follow, see tracer.h */
+    struct TracePrivate *priv;
+};
+
+/* ---- trace side, called by dispatch ---- */
+Trace *trace_begin(const TraceOptions *options);            /* NULL with an exception; installs the hooks */
+/* A tracer for argument leaf number `leaf`: value is an exact ndarray (any layout), a NumPy scalar, or a Python
+ * number; `alias` >= 0: the same array object as that earlier leaf (they share their cell). */
+PyObject *trace_leaf(Trace *t, int leaf, PyObject *value, int alias);
+/* After the function returned: classifies n result leaves (tracers, arrays, numbers, other objects), appends write-backs and results
+ * to the graph's outputs. false with an exception. */
+bool trace_finish(Trace *t, PyObject *const *leaves, int n, TraceResult *out);
+/* Ends the trace: no tracer of it can be used any more. keep: the caller takes arena, inputs, scalars, guards; else all is freed. */
+void trace_end(Trace *t, bool keep);
+Trace *trace_current(void);                                 /* of this thread; NULL when it is not tracing */
+bool tracer_check(PyObject *o);
+/* Source id -> "file", line, text of the line (new references or NULL); for messages. */
+bool trace_source(const Trace *t, uint32_t src, PyObject **file, int *line, PyObject **function);
+/* Raises the exception of an Err (error.c), naming the user's file and line through t (may be NULL). Returns NULL. */
+PyObject *error_raise(const Err *err, const Trace *t);
+
+/* ---- scalar program (scalar.c): registers of Python numbers, first the number leaves, then results of recorded operations ---- */
+int scalars_count(const struct ScalarProgram *p);           /* registers */
+bool scalars_plain(const struct ScalarProgram *p);          /* no operations: register k is leaf scalars_leaf(p, k) */
+int scalars_leaf(const struct ScalarProgram *p, int reg);   /* -1: computed */
+/* Computes all registers (new references into regs); false with the exception that Python raised. */
+bool scalars_run(const struct ScalarProgram *p, PyObject *const *leaves, PyObject **regs);
+/* A Python number as an element of dtype at *cell (8 or 16 bytes); OverflowError as NumPy's if an int does not fit. */
+bool scalar_store(PyObject *number, Dtype dtype, void *cell);
+void scalars_free(struct ScalarProgram *p);
+
+/* ---- guards (guard.c): what must hold for an entry to be used: values of registers, identities of captured objects ---- */
+int guards_count(const struct GuardList *g);
+/* 1: all hold, 0: one does not (its description in *why if why is not NULL, a new reference), -1: an exception. */
+int guards_check(const struct GuardList *g, PyObject *const *leaves, PyObject *const *regs, PyObject **why);
+void guards_free(struct GuardList *g);
+int guards_traverse(const struct GuardList *g, visitproc visit, void *arg);
+
+/* ---- shared ---- */
+/* NumPy dtype <-> Dtype; DT_COUNT and a TypeError (named by `what`) for those not supported. Byte-swapped ones count as unsupported here. */
+Dtype dtype_from_numpy(PyObject *descr, const char *what);
+PyObject *dtype_to_numpy(Dtype d);                          /* new reference */

@@ -1,0 +1,127 @@
+"""Builds pyxla._core (no LLVM) and pyxla/_gen.so (the code generator, opened when first needed).
+
+Objects are compiled in parallel and only when their source or a header they include has changed.
+Environment: LLVM_CONFIG, CC, CFLAGS, PYXLA_DEBUG=1 (assertions), PYXLA_SANITIZE=address,undefined|thread.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+CSRC = ROOT / "csrc"
+LLVM_VERSIONS = range(22, 18, -1)
+# What the code generator needs of the lower layers.
+GEN_LAYERS = ("base", "ir", "opt", "gen")
+CORE_LAYERS = ("base", "ir", "opt", "run", "py")
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
+
+
+def find_llvm():
+    """The path of llvm-config, of a version we support, or an error that says what to install."""
+    wanted = os.environ.get("LLVM_CONFIG")
+    names = [wanted] if wanted else [f"llvm-config-{v}" for v in LLVM_VERSIONS] + ["llvm-config"]
+    found = []
+    for name in names:
+        path = shutil.which(name)
+        if not path:
+            continue
+        version = subprocess.check_output([path, "--version"], text=True).strip()
+        if int(version.split(".")[0]) in LLVM_VERSIONS:
+            return path
+        found.append(f"{path} is version {version}")
+    raise SystemExit(
+        "pyxla needs LLVM 19 to 22 to build. "
+        + (f"Found: {'; '.join(found)}. " if found else "No llvm-config was found. ")
+        + "On Debian or Ubuntu: apt-get install llvm-19-dev; or set LLVM_CONFIG to the llvm-config to use."
+    )
+
+
+def llvm_config(path, *args):
+    return subprocess.check_output([path, *args], text=True).split()
+
+
+def sources(layers):
+    return sorted(p for layer in layers for p in (CSRC / layer).glob("*.c"))
+
+
+class Build(build_ext):
+    def run(self):
+        import numpy
+
+        cc = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
+        cc = [c for c in cc if c != "-pthread"] if not os.environ.get("CC") else cc
+        llvm = find_llvm()
+        debug = os.environ.get("PYXLA_DEBUG") == "1"
+        flags = ["-std=gnu17", "-g", "-O1" if debug else "-O2", "-fPIC", "-fvisibility=hidden", "-fno-math-errno",
+                 "-ffp-contract=off", *WARNINGS, f"-I{CSRC}"]
+        link = ["-shared", "-pthread", "-Wl,-Bsymbolic"]
+        if debug:
+            flags.append("-DPYXLA_DEBUG")
+        sanitize = os.environ.get("PYXLA_SANITIZE")
+        if sanitize:
+            flags += [f"-fsanitize={sanitize}", "-fno-omit-frame-pointer"]
+            link.append(f"-fsanitize={sanitize}")
+        flags += os.environ.get("CFLAGS", "").split()
+        layer_flags = {
+            "py": [f"-isystem{sysconfig.get_path('include')}", f"-isystem{numpy.get_include()}",
+                   "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION", "-DNPY_TARGET_VERSION=NPY_2_0_API_VERSION"],
+            "gen": [f"-isystem{llvm_config(llvm, '--includedir')[0]}"],
+        }
+        key = re.sub(r"\W+", "-", "-".join([Path(cc[0]).name, sysconfig.get_config_var("SOABI"), sanitize or "", "debug" if debug else ""]))
+        objdir = Path(self.build_temp).parent / f"obj-{key}"
+        out = Path(self.get_ext_fullpath("pyxla._core"))
+        gen = out.with_name("_gen.so")
+        stamp = "\n".join(cc + flags)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(lambda s: compile_one(cc, flags + layer_flags.get(s.parent.name, []), s, objdir, stamp),
+                                    sources(sorted({*GEN_LAYERS, *CORE_LAYERS}))))
+        out.parent.mkdir(parents=True, exist_ok=True)
+        by_layer = {layer: [o for o in objects if o.parent.name == layer] for layer in {*GEN_LAYERS, *CORE_LAYERS}}
+        link_one(cc, link + ["-lm", "-ldl"], [o for la in CORE_LAYERS for o in by_layer[la]], out)
+        link_one(cc, link + llvm_link_flags(llvm), [o for la in GEN_LAYERS for o in by_layer[la]], gen)
+
+    def get_outputs(self):
+        out = Path(self.get_ext_fullpath("pyxla._core"))
+        return [str(out), str(out.with_name("_gen.so"))]
+
+
+def llvm_link_flags(llvm):
+    """Dynamic by default; PYXLA_LLVM=static for wheels: hidden, so that it meets no other LLVM of the process."""
+    if os.environ.get("PYXLA_LLVM") == "static":
+        parts = ["core", "x86", "nvptx"] if os.uname().machine == "x86_64" else ["core", "aarch64", "nvptx"]
+        return (llvm_config(llvm, "--ldflags") + llvm_config(llvm, "--link-static", "--libs", *parts)
+                + llvm_config(llvm, "--link-static", "--system-libs", *parts)
+                + ["-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-static-libstdc++", "-static-libgcc", "-lstdc++", "-lm", "-s"])
+    return llvm_config(llvm, "--ldflags") + llvm_config(llvm, "--libs")
+
+
+def compile_one(cc, flags, source, objdir, stamp):
+    obj = objdir / source.parent.name / (source.stem + ".o")
+    deps, flagfile = obj.with_suffix(".d"), obj.with_suffix(".flags")
+    if obj.exists() and deps.exists() and flagfile.exists() and flagfile.read_text() == stamp:
+        built = obj.stat().st_mtime
+        files = deps.read_text().replace("\\\n", " ").split(":", 1)[1].split()
+        if all(os.path.exists(f) and os.stat(f).st_mtime <= built for f in files):
+            return obj
+    obj.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([*cc, *flags, "-MMD", "-MF", str(deps), "-c", str(source), "-o", str(obj)], check=True)
+    flagfile.write_text(stamp)
+    return obj
+
+
+def link_one(cc, flags, objects, out):
+    if not out.exists() or any(o.stat().st_mtime > out.stat().st_mtime for o in objects):
+        subprocess.run([*cc, *map(str, objects), *flags, "-o", str(out)], check=True)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    setup(ext_modules=[Extension("pyxla._core", [])], cmdclass={"build_ext": Build})

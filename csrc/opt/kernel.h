@@ -84,6 +84,8 @@ typedef struct {
 /* DOT: for all coordinates m, n, k of the three axes in their current parts (a blocked axis runs within its current block; an
  * axis that an enclosing FOR does not run is whole): C[m, n] (+)= sum over k of A[m, k] B[k, n], in order of blocks of k. */
 
+typedef struct { uint32_t *slot, cap, len; } KernelTable;   /* finds equal items; slots hold index + 1 */
+
 typedef struct {
     VEC(Axis) axes;
     VEC(Array) arrays;
@@ -94,6 +96,7 @@ typedef struct {
     uint32_t nargs;         /* words of args */
     uint16_t ngrid;         /* leading grid FORs */
     uint8_t checked;        /* emit bounds checks (PYXLA_CHECK=1) */
+    KernelTable val_table, access_table;                    /* of the builder; not part of the identity */
 } Kernel;
 
 /* ---- building (kernel.c); 0 or -1 after a failed allocation. Equal vals, accesses and arrays are found, not added ---- */
@@ -119,6 +122,8 @@ Kernel *kernel_parse(Arena *a, const char *text);                            /* 
 bool kernel_verify(const Kernel *k, Err *err);
 /* Number of grid points for these args. */
 int64_t kernel_grid(const Kernel *k, const int64_t *args);
+/* Coordinates a FOR takes: the axis' size, its blocks, or a full block (the last block may hold fewer). */
+int64_t kernel_trips(const Kernel *k, const Stmt *stmt, const int64_t *args);
 
 /* ---- the interpreter (interp.c): the same call in plain C, the judge of the code generator ---- */
 void interp_kernel(const Kernel *k, const int64_t *args, int64_t begin, int64_t end, char *scratch);

@@ -3,7 +3,7 @@
  * what it returns in an Entry.
  *
  * A Trace belongs to one thread and is current on it from trace_begin() to trace_end(). A Trace's graph and arena outlive it: the Entry
- * takes the arena over (trace_end(t, true)). All Python references here are strong. */
+ * keeps the ended Trace (trace_end(t, true)) until trace_free(t). All Python references here are strong. */
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -69,8 +69,11 @@ PyObject *trace_leaf(Trace *t, int leaf, PyObject *value, int alias);
 /* After the function returned: classifies n result leaves (tracers, arrays, numbers, other objects), appends write-backs and results
  * to the graph's outputs. false with an exception. */
 bool trace_finish(Trace *t, PyObject *const *leaves, int n, TraceResult *out);
-/* Ends the trace: no tracer of it can be used any more. keep: the caller takes arena, inputs, scalars, guards; else all is freed. */
+/* Ends the trace: no tracer of it can be used any more. keep: the caller owns t now (arena, graph, inputs, scalars, guards and what
+ * trace_source() needs stay valid) and frees it by trace_free(); else all is freed. */
 void trace_end(Trace *t, bool keep);
+/* Frees an ended trace that was kept: arena, scalars, guards, captured objects and t itself. */
+void trace_free(Trace *t);
 Trace *trace_current(void);                                 /* of this thread; NULL when it is not tracing */
 bool tracer_check(PyObject *o);
 /* Source id -> "file", line, text of the line (new references or NULL); for messages. */

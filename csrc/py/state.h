@@ -1,0 +1,48 @@
+/* The one static state of the extension: the Python objects that C code keeps, declared, visited and cleared from one table.
+ *
+ * There is one interpreter (subinterpreters are refused, as NumPy refuses them), so a static struct is enough. Objects are set while the
+ * module is executed and never replaced, but for those marked lazy, which are NULL until first used. */
+#pragma once
+#include "py/np.h"
+
+#define STATE_OBJECTS(X) \
+    X(error)              /* pyxla.Error and its family (error.c) */ \
+    X(trace_error) \
+    X(unsupported_error) \
+    X(compile_error) \
+    X(internal_error) \
+    X(jit_type)           /* jit_type.c */ \
+    X(lowered_type)       /* inspect.c */ \
+    X(compiled_type) \
+    X(cache_info_type) \
+    X(memory_info_type) \
+    X(mem_handler)        /* capsule of the allocator that frees result arrays (result.c) */ \
+    X(shape_dtype)        /* pyxla.ShapeDtype; set by pyxla/__init__.py */ \
+    X(np_module)          /* lazy: pyxla._np, imported at the first trace */ \
+    X(from_dlpack)        /* lazy: numpy.from_dlpack */ \
+    X(asarray)            /* lazy: numpy.asarray */ \
+    X(shares_memory)      /* lazy: numpy.shares_memory */ \
+    X(inspect_signature)  /* lazy: inspect.signature */ \
+    X(str_dlpack)         /* interned names */ \
+    X(str_array_interface) \
+    X(str_array) \
+    X(str_fields) \
+    X(str_dataclass_fields)
+
+/* What PYXLA_LOG, PYXLA_BACKEND and PYXLA_CHECK said when the module was loaded. */
+enum { LOG_RECOMPILES = 1, LOG_PASSES = 2, LOG_PLAN = 4, LOG_LLVM = 8, LOG_ASM = 16 };
+
+typedef struct {
+#define X(name) PyObject *name;
+    STATE_OBJECTS(X)
+#undef X
+    unsigned log;
+    bool interp;          /* run plans on the interpreter */
+    bool checked;         /* bounds checks in kernels */
+    bool ready;
+} State;
+
+extern State state;
+
+/* The attribute of a module, kept in *slot after the first time. Borrowed; NULL with an exception. */
+PyObject *state_import(PyObject **slot, const char *module, const char *attribute);

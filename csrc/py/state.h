@@ -40,9 +40,9 @@ typedef struct {
     bool interp;          /* run plans on the interpreter */
     bool checked;         /* bounds checks in kernels */
     bool ready;
-} State;
+} ModuleState;
 
-extern State state;
+extern ModuleState state;
 
 /* The attribute of a module, kept in *slot after the first time. Borrowed; NULL with an exception. */
 PyObject *state_import(PyObject **slot, const char *module, const char *attribute);

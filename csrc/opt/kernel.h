@@ -28,6 +28,7 @@
 
 #define KERNEL_MAX_AXES 12
 #define KERNEL_MAX_INDEX 4
+#define KERNEL_MAX_LANES 256
 
 typedef struct { int64_t lit; int32_t arg; } Size;          /* arg >= 0: args[arg], else lit */
 

@@ -3,6 +3,7 @@
  * There is one interpreter (subinterpreters are refused, as NumPy refuses them), so a static struct is enough. Objects are set while the
  * module is executed and never replaced, but for those marked lazy, which are NULL until first used. */
 #pragma once
+#include <stdbool.h>
 #include "py/np.h"
 
 #define STATE_OBJECTS(X) \

@@ -1,0 +1,62 @@
+/* astype between all dtypes. Floats out of an integer's range give what x86's cvttsd2si gives, on every machine (ir/eval.c). */
+#include "gen/emit.h"
+
+/* To int32 or int64, the least integer where x does not fit. LLVM's result is poison there, which the select does not choose. */
+static LLVMValueRef to_signed(Emit *e, LLVMValueRef x, Dtype in, Dtype out)
+{
+    double limit = out == DT_int64 ? 0x1p63 : 0x1p31;
+    /* -2^31 - 1 is exclusive in float64; it rounds to -2^31 in float32, where the least integer is right too. */
+    LLVMValueRef low = out == DT_int64 ? v_fcmp(e, LLVMRealOGE, x, v_f(e, in, -limit)) : v_fcmp(e, LLVMRealOGT, x, v_f(e, in, -limit - 1));
+    LLVMValueRef fits = v_and(e, low, v_fcmp(e, LLVMRealOLT, x, v_f(e, in, limit)));
+    return v_select(e, fits, v_fptosi(e, x, out), v_i(e, out, out == DT_int64 ? INT64_MIN : INT32_MIN));
+}
+
+/* Below 2^31 (2^63) as the signed integer, above it less that much with the top bit flipped. */
+static LLVMValueRef to_unsigned(Emit *e, LLVMValueRef x, Dtype in, Dtype out)
+{
+    Dtype sgn = v_bits_dtype(out);
+    LLVMValueRef half = v_f(e, in, out == DT_uint64 ? 0x1p63 : 0x1p31), large = v_fcmp(e, LLVMRealOGE, x, half);
+    LLVMValueRef r = to_signed(e, v_select(e, large, v_fsub(e, x, half), x), in, sgn);
+    LLVMValueRef top = v_i(e, sgn, out == DT_uint64 ? INT64_MIN : INT32_MIN);
+    return v_select(e, large, v_xor(e, r, top), r);
+}
+
+static LLVMValueRef from_float(Emit *e, LLVMValueRef x, Dtype in, Dtype out)
+{
+    switch (dtype_info[out].kind) {
+    case DKIND_BOOL: return v_fcmp(e, LLVMRealUNE, x, v_f(e, in, 0));
+    case DKIND_INT:
+    case DKIND_UINT:
+        if (out == DT_int64 || out == DT_int32) return to_signed(e, x, in, out);
+        if (out == DT_uint64 || out == DT_uint32) return to_unsigned(e, x, in, out);
+        return v_sext(e, to_signed(e, x, in, DT_int32), out);
+    case DKIND_FLOAT: return v_fpcast(e, x, out);
+    case DKIND_COMPLEX: break;
+    }
+    return v_i(e, out, 0);
+}
+
+static LLVMValueRef from_int(Emit *e, LLVMValueRef x, Dtype in, Dtype out)
+{
+    bool has_sign = dtype_info[in].kind == DKIND_INT;
+    switch (dtype_info[out].kind) {
+    case DKIND_BOOL: return v_icmp(e, LLVMIntNE, x, v_i(e, in, 0));
+    case DKIND_INT:
+    case DKIND_UINT: return has_sign ? v_sext(e, x, out) : v_zext(e, x, out);
+    case DKIND_FLOAT: return has_sign ? v_sitofp(e, x, out) : v_uitofp(e, x, out);
+    case DKIND_COMPLEX: break;
+    }
+    return v_i(e, out, 0);
+}
+
+LLVMValueRef emit_cast(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
+    (void)b, (void)c;
+    Dtype out = e->out;
+    if (dt == out) return a;
+    switch (dtype_info[dt].kind) {
+    case DKIND_BOOL: return dtype_info[out].kind == DKIND_FLOAT ? v_select(e, a, v_f(e, out, 1), v_f(e, out, 0)) : v_zext(e, a, out);
+    case DKIND_FLOAT: return from_float(e, a, dt, out);
+    default: return from_int(e, a, dt, out);
+    }
+}

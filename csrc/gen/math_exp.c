@@ -1,0 +1,87 @@
+/* exp, exp2, expm1: reduction to |r| <= ln 2 / 2, a polynomial, a power of two. */
+#include "gen/math.h"
+#include <math.h>
+
+#define LOG2E 0x1.71547652b82fep0
+
+/* e^r = 1 + r + r^2 (c[0] + c[1] r + ...) */
+static const double exp_c32[] = {0x1.fffffap-2, 0x1.55549p-3, 0x1.555a22p-5, 0x1.123b04p-7, 0x1.695414p-10};
+static const double exp_c64[] = {0x1.000000000000ap-1, 0x1.55555555554fep-3, 0x1.55555555506acp-5, 0x1.1111111126b2ep-7, 0x1.6c16c1847c94ap-10,
+                                 0x1.a01a012ffa328p-13, 0x1.a019994c1314dp-16, 0x1.71df18b9a1705p-19, 0x1.28ae10fc9d5c5p-22, 0x1.ad937209c5351p-26};
+/* e^r = 1 + r + r^2/2 + r^3 (c[0] + ...), for results near 0 */
+static const double expm1_c32[] = {0x1.555554p-3, 0x1.5554fp-5, 0x1.111306p-7, 0x1.6d43c2p-10, 0x1.9e0de4p-13};
+static const double expm1_c64[] = {0x1.5555555555559p-3, 0x1.555555555554dp-5, 0x1.111111110f655p-7, 0x1.6c16c16c1aafep-10, 0x1.a01a01b0036dap-13,
+                                   0x1.a01a018e0f1dep-16, 0x1.71ddf80f866fep-19, 0x1.27e51339862e1p-22, 0x1.af5f2c470f861p-26, 0x1.1f1a36b55f5c7p-29};
+/* 2^r = 1 + r (c[0] + ...) */
+static const double exp2_c32[] = {0x1.62e43p-1, 0x1.ebfbd8p-3, 0x1.c6af76p-5, 0x1.3b30ap-7, 0x1.5f0b82p-10, 0x1.3fa206p-13};
+static const double exp2_c64[] = {0x1.62e42fefa39efp-1, 0x1.ebfbdff82c58dp-3, 0x1.c6b08d704a182p-5, 0x1.3b2ab6fba53b8p-7, 0x1.5d87fe7888dffp-10, 0x1.430912f7013a2p-13,
+                                  0x1.ffcbfcdb1c5bep-17, 0x1.62c027b683cf4p-20, 0x1.b52423226234p-24, 0x1.e4bbc00d2dff4p-28, 0x1.eafdc2f7ede2cp-32, 0x1.de49d61ddf4fbp-36};
+
+ExpParts exp_parts(Emit *e, Dtype dt, Value x) {
+    const Constant *ln2 = &math_ln2[row_of(dt)];
+    Nearest n = nearest_product(e, dt, x, LOG2E);
+    Value r1 = v_madd(e, n.n, v_f(e, dt, -ln2->hi), x);      /* exact */
+    Value small = v_fmul(e, n.n, v_f(e, dt, ln2->lo));
+    Value r = v_fsub(e, r1, small);
+    return (ExpParts){n, {r, v_fsub(e, v_fsub(e, r1, r), small)}};
+}
+
+Value exp_rest(Emit *e, Dtype dt, Value r) {
+    Value q = row_of(dt) ? poly_even_odd(e, dt, r, exp_c64, 10) : v_poly(e, dt, r, exp_c32, 5);
+    return v_fmul(e, v_fmul(e, r, r), q);
+}
+
+/* x within [low, high]; NaN stays. */
+static Value clamp(Emit *e, Dtype dt, Value x, double low, double high) {
+    return v_fmin_c(e, v_f(e, dt, high), v_fmax_c(e, v_f(e, dt, low), x));
+}
+
+Value exp_scaled(Emit *e, Dtype dt, Value x, int down) {
+    x = row_of(dt) ? clamp(e, dt, x, -750, 711) : clamp(e, dt, x, -105, 90);
+    Nearest n = nearest_product(e, dt, x, LOG2E);
+    const Constant *ln2 = &math_ln2[row_of(dt)];
+    Value r = v_madd(e, n.n, v_f(e, dt, -ln2->lo), v_madd(e, n.n, v_f(e, dt, -ln2->hi), x));
+    Value y = v_fadd(e, v_f(e, dt, 1), v_fadd(e, r, exp_rest(e, dt, r)));
+    if (down) {
+        Dtype idt = v_bits_dtype(dt);
+        n = (Nearest){v_fsub(e, n.n, v_f(e, dt, down)), v_sub(e, n.bits, v_i(e, idt, down))};
+    }
+    return scale(e, dt, y, n);
+}
+
+LLVMValueRef emit_exp(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+    (void)b, (void)c;
+    return is_narrow(e, dt) ? through_float64(e, emit_exp, a, NULL) : exp_scaled(e, dt, a, 0);
+}
+
+LLVMValueRef emit_exp2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+    (void)b, (void)c;
+    if (is_narrow(e, dt))
+        return through_float64(e, emit_exp2, a, NULL);
+    bool wide = row_of(dt);
+    Value x = wide ? clamp(e, dt, a, -1080, 1030) : clamp(e, dt, a, -152, 130);
+    Nearest n = nearest(e, dt, x);
+    Value r = v_fsub(e, x, n.n);
+    Value q = wide ? poly_even_odd(e, dt, r, exp2_c64, 12) : v_poly(e, dt, r, exp2_c32, 6);
+    return scale(e, dt, v_madd(e, r, q, v_f(e, dt, 1)), n);
+}
+
+/* 2^n (1 + p) - 1 = 2 (s p + (s - 1/2)) with s = 2^(n-1), which does not overflow before the result; p in two parts. */
+LLVMValueRef emit_expm1(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+    (void)b, (void)c;
+    if (is_narrow(e, dt))
+        return through_float64(e, emit_expm1, a, NULL);
+    bool wide = row_of(dt);
+    ExpParts x = exp_parts(e, dt, wide ? clamp(e, dt, a, -50, 710) : clamp(e, dt, a, -25, 89));
+    Value r = x.r.hi, half = v_f(e, dt, .5);
+    Value q = wide ? v_poly(e, dt, r, expm1_c64, 10) : v_poly(e, dt, r, expm1_c32, 5);
+    Value square = v_fmul(e, r, r);
+    Two p = two_fast_sum(e, r, v_fmul(e, square, v_madd(e, r, q, half)));
+    p.lo = v_fadd(e, p.lo, x.r.lo);
+    Dtype idt = v_bits_dtype(dt);
+    Value s = power_of_two(e, dt, (Nearest){x.n.n, v_sub(e, x.n.bits, v_i(e, idt, 1))});
+    Two sum = two_fast_sum(e, v_fsub(e, s, half), v_fmul(e, s, p.hi));
+    Value y = v_fadd(e, sum.hi, v_madd(e, s, p.lo, sum.lo));
+    Value tiny = v_fcmp(e, LLVMRealOLT, v_fabs(e, a), v_f(e, dt, wide ? 0x1p-60 : 0x1p-30));
+    return v_select(e, tiny, a, v_fmul(e, y, v_f(e, dt, 2)));     /* -0; s p may round a denormal */
+}

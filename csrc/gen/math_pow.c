@@ -1,0 +1,182 @@
+/* power, cbrt, hypot. */
+#include "gen/math.h"
+#include <math.h>
+
+/* log(m) = 2u + u^3 (2/3 + s (c[0] + c[1] s + ...)), s = u^2, error 2^-73 */
+static const double log_tail[] = {0x1.9999999999996p-2, 0x1.2492492493042p-2, 0x1.c71c71c57ed69p-3, 0x1.745d18331380dp-3,
+                                  0x1.3b136282a9a0ap-3, 0x1.1120bd5a3697fp-3, 0x1.de32373405b71p-4, 0x1.eb1b544adfd29p-4};
+static const Constant two_thirds = {0x1.5555555555555p-1, 0x1.5555555555555p-55};
+
+/* Cube root of m in [1, 2), error 2^-16 */
+static const double cbrt_seed[] = {0x1.0392cce4e9e9p-1, 0x1.6fb1dff521c3bp-1, -0x1.33d38531e7c9p-2, 0x1.60a153bf6d8adp-4, -0x1.5b77f0f173514p-7};
+
+/* ---- integers ---- */
+/* Squaring until no lane has exponent bits left: a loop, since it rarely takes more than a few rounds. */
+static Value power_unsigned(Emit *e, Dtype dt, Value x, Value y) {
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), loop = v_block(e, "power"), after = v_block(e, "power.end");
+    LLVMTypeRef type = v_type(e, dt);
+    Value one = v_i(e, dt, 1), zero = v_i(e, dt, 0);
+    LLVMBuildBr(e->b, loop);
+    LLVMPositionBuilderAtEnd(e->b, loop);
+    Value result = LLVMBuildPhi(e->b, type, ""), base = LLVMBuildPhi(e->b, type, ""), left = LLVMBuildPhi(e->b, type, "");
+    Value odd = v_icmp(e, LLVMIntNE, v_and(e, left, one), zero);
+    Value result_next = v_select(e, odd, v_mul(e, result, base), result);
+    Value base_next = v_mul(e, base, base), left_next = v_lshr(e, left, 1);
+    LLVMBuildCondBr(e->b, v_any(e, v_icmp(e, LLVMIntNE, left_next, zero)), loop, after);
+    LLVMBasicBlockRef end = LLVMGetInsertBlock(e->b);
+    LLVMAddIncoming(result, (Value[]){one, result_next}, (LLVMBasicBlockRef[]){before, end}, 2);
+    LLVMAddIncoming(base, (Value[]){x, base_next}, (LLVMBasicBlockRef[]){before, end}, 2);
+    LLVMAddIncoming(left, (Value[]){y, left_next}, (LLVMBasicBlockRef[]){before, end}, 2);
+    LLVMPositionBuilderAtEnd(e->b, after);
+    return result_next;
+}
+
+/* Negative exponents: trunc(1 / x^|y|), 0 for x == 0 (a CHECK has refused them where NumPy does). */
+static Value power_integer(Emit *e, Dtype dt, Value x, Value y) {
+    if (dtype_info[dt].kind == DKIND_UINT)
+        return power_unsigned(e, dt, x, y);
+    Value zero = v_i(e, dt, 0), one = v_i(e, dt, 1);
+    Value negative = v_icmp(e, LLVMIntSLT, y, zero);
+    Value unit = v_or(e, v_icmp(e, LLVMIntEQ, x, one), v_icmp(e, LLVMIntEQ, x, v_i(e, dt, -1)));
+    Value parity = v_and(e, y, one);                         /* (+-1)^y needs no more of y, and nor do zeros */
+    x = v_select(e, v_and(e, negative, v_not(e, unit)), zero, x);
+    y = v_select(e, negative, v_select(e, unit, parity, one), y);
+    return power_unsigned(e, dt, x, y);
+}
+
+/* ---- floats ---- */
+/* log(x), float64, x finite > 0, in two parts, error 2^-67 or so: atanh's series with all that exceeds 2^-60 in two parts. */
+static Two log_two(Emit *e, Value x) {
+    Dtype dt = DT_float64;
+    Mantissa parts = mantissa(e, dt, x);
+    Value f = v_fsub(e, parts.m, v_f(e, dt, 1)), zero = v_f(e, dt, 0);
+    Two u = two_divide(e, dt, (Two){f, zero}, two_fast_sum(e, v_f(e, dt, 2), f));
+    Two s = two_product(e, u.hi, u.hi);
+    Value twice = v_fadd(e, u.hi, u.hi);
+    s.lo = v_madd(e, twice, u.lo, s.lo);
+    Value tail = v_fmul(e, s.hi, v_poly(e, dt, s.hi, log_tail, 8));
+    Two series = two_fast_sum(e, v_f(e, dt, two_thirds.hi), tail);
+    series.lo = v_fadd(e, series.lo, v_f(e, dt, two_thirds.lo));
+    Two cubic = two_mul(e, u, two_mul(e, s, series));
+    Two log_m = two_fast_sum(e, twice, cubic.hi);
+    log_m.lo = v_fadd(e, log_m.lo, v_fadd(e, v_fadd(e, u.lo, u.lo), cubic.lo));
+    Two sum = two_fast_sum(e, v_fmul(e, parts.k, v_f(e, dt, math_ln2[1].hi)), log_m.hi);
+    Value rest = v_madd(e, parts.k, v_f(e, dt, math_ln2[1].lo), v_fadd(e, sum.lo, log_m.lo));
+    return two_fast_sum(e, sum.hi, rest);
+}
+
+/* e^(x.hi + x.lo), float64 */
+static Value exp_two(Emit *e, Two x) {
+    Dtype dt = DT_float64;
+    Value small = v_fcmp(e, LLVMRealOLT, v_fabs(e, x.hi), v_f(e, dt, 751));       /* x.lo is NaN where x.hi is infinite */
+    Value lo = v_select(e, small, x.lo, v_f(e, dt, 0));
+    Value hi = v_fmin_c(e, v_f(e, dt, 711), v_fmax_c(e, v_f(e, dt, -750), x.hi));
+    ExpParts p = exp_parts(e, dt, hi);
+    lo = v_fadd(e, lo, p.r.lo);
+    Value rest = exp_rest(e, dt, p.r.hi);
+    Value first = v_fadd(e, p.r.hi, v_f(e, dt, 1));
+    rest = v_fadd(e, rest, v_madd(e, lo, rest, v_fmul(e, lo, first)));            /* + lo e^r.hi */
+    return scale(e, dt, v_fadd(e, v_f(e, dt, 1), v_fadd(e, p.r.hi, rest)), p.n);
+}
+
+/* e^(y log x) for x > 0 (0 and infinity too), y finite and not NaN where x is 0 or infinite and y 0. */
+static Value power_float64(Emit *e, Value x, Value y) {
+    Dtype dt = DT_float64;
+    Value big = v_f(e, dt, 0x1p65);       /* beyond, x^y is 0, 1 or infinite: and products of big numbers are not exact without FMA */
+    y = v_fmin_c(e, big, v_fmax_c(e, v_fneg(e, big), y));
+    Two ln = log_two(e, x);
+    Value infinite = v_f(e, dt, INFINITY);
+    Value extreme = v_select(e, is_zero(e, dt, x), v_f(e, dt, -INFINITY), x);     /* 0, infinity, NaN */
+    Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, 0)), v_fcmp(e, LLVMRealOLT, x, infinite));
+    Value hi = v_select(e, plain, ln.hi, extreme);
+    Two product = two_product(e, y, hi);
+    product.lo = v_madd(e, y, ln.lo, product.lo);
+    return exp_two(e, product);
+}
+
+/* The same through plain float64: the error 2^-43 of the exponent is nothing to float32. */
+static Value power_float32(Emit *e, Value x, Value y) {
+    Value infinite = v_f(e, DT_float32, INFINITY);
+    Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, v_f(e, DT_float32, 0)), v_fcmp(e, LLVMRealOLT, x, infinite));
+    Value extreme = v_fpcast(e, v_select(e, is_zero(e, DT_float32, x), v_f(e, DT_float32, -INFINITY), x), DT_float64);
+    Dtype dt = DT_float64;
+    Mantissa parts = mantissa(e, dt, v_fpcast(e, x, dt));
+    Value ln = v_select(e, plain, log_sum(e, dt, parts.k, v_fsub(e, parts.m, v_f(e, dt, 1))), extreme);
+    return v_fpcast(e, exp_scaled(e, dt, v_fmul(e, v_fpcast(e, y, dt), ln), 0), DT_float32);
+}
+
+/* What y is: an integer, an odd one. Adding 2^p to |y| rounds it to an integer and leaves its parity in the lowest bit. */
+typedef struct { Value integer, odd; } Parity;
+static Parity parity(Emit *e, Dtype dt, Value y) {
+    Dtype idt = v_bits_dtype(dt);
+    double edge = row_of(dt) ? 0x1p52 : 0x1p23;
+    Value size = v_fabs(e, y), shifted = v_fadd(e, size, v_f(e, dt, edge));
+    Value large = not_less(e, size, v_f(e, dt, edge));
+    Value exact = v_fcmp(e, LLVMRealOEQ, v_fsub(e, shifted, v_f(e, dt, edge)), size);
+    Value bits = v_bitcast(e, v_select(e, large, size, shifted), idt);
+    Value odd = v_icmp(e, LLVMIntNE, v_and(e, bits, v_i(e, idt, 1)), v_i(e, idt, 0));
+    Value integer = v_or(e, large, exact);
+    odd = v_and(e, v_and(e, odd, integer), v_fcmp(e, LLVMRealOLT, size, v_f(e, dt, 2 * edge)));
+    return (Parity){integer, odd};
+}
+
+/* C99's table of special cases, which is NumPy's: x^0 = 1^y = 1 even for NaN; the sign of odd powers; NaN for negative x to a
+ * fraction. 0, infinities and (-1)^inf come out of the logarithm right. */
+LLVMValueRef emit_power(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+    (void)c;
+    if (dtype_info[dt].kind != DKIND_FLOAT)
+        return power_integer(e, dt, a, b);
+    Dtype idt = v_bits_dtype(dt);
+    Value x = v_fabs(e, a), zero = v_f(e, dt, 0), one = v_f(e, dt, 1);
+    Value y = row_of(dt) ? power_float64(e, x, b) : power_float32(e, x, b);
+    Parity p = parity(e, dt, b);
+    Value negative = v_icmp(e, LLVMIntSLT, v_bitcast(e, a, idt), v_i(e, idt, 0));
+    y = v_select(e, v_and(e, negative, p.odd), v_fneg(e, y), y);
+    Value below = v_and(e, v_fcmp(e, LLVMRealOLT, a, zero), v_fcmp(e, LLVMRealOGT, a, v_f(e, dt, -INFINITY)));
+    y = v_select(e, v_and(e, below, v_not(e, p.integer)), v_f(e, dt, NAN), y);
+    y = v_select(e, v_fcmp(e, LLVMRealUNO, a, b), v_f(e, dt, NAN), y);
+    return v_select(e, v_or(e, is_zero(e, dt, b), v_fcmp(e, LLVMRealOEQ, a, one)), one, y);
+}
+
+/* x = m 2^(3 q + rest): a seed, Halley's step, and Newton's with an exact residual; nearly correctly rounded. */
+LLVMValueRef emit_cbrt(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+    (void)b, (void)c;
+    if (!row_of(dt))
+        return through_float64(e, emit_cbrt, a, NULL);
+    Value x = v_fabs(e, a), one = v_f(e, dt, 1);
+    Mantissa parts = mantissa_one(e, dt, x);
+    Nearest third = nearest_product(e, dt, v_fsub(e, parts.k, one), 1. / 3);      /* floor(k / 3) */
+    Value rest = v_madd(e, third.n, v_f(e, dt, -3), parts.k);
+    Value is1 = v_fcmp(e, LLVMRealOEQ, rest, one), is2 = v_fcmp(e, LLVMRealOGT, rest, one);
+    Value m = v_fmul(e, parts.m, v_select(e, is2, v_f(e, dt, 4), v_select(e, is1, v_f(e, dt, 2), one)));
+    Value factor = v_select(e, is2, v_f(e, dt, 0x1.965fea53d6e3dp0), v_select(e, is1, v_f(e, dt, 0x1.428a2f98d728bp0), one));
+    Value t = v_fmul(e, factor, v_poly(e, dt, parts.m, cbrt_seed, 5));
+    Value cube = v_fmul(e, v_fmul(e, t, t), t);
+    t = v_fmul(e, t, v_fdiv(e, v_madd(e, m, v_f(e, dt, 2), cube), v_madd(e, cube, v_f(e, dt, 2), m)));
+    Two square = two_product(e, t, t);
+    Value left = v_fma(e, v_fneg(e, square.hi), t, m);
+    left = v_madd(e, v_fneg(e, square.lo), t, left);
+    t = v_fadd(e, t, v_fdiv(e, left, v_fmul(e, square.hi, v_f(e, dt, 3))));
+    Value y = v_copysign(e, v_fmul(e, t, power_of_two(e, dt, third)), a);
+    Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, 0)), v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, INFINITY)));
+    return v_select(e, plain, y, a);
+}
+
+/* The greater side scaled to where its square neither overflows nor underflows. float32: exact squares in float64. */
+LLVMValueRef emit_hypot(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+    (void)c;
+    Value x = v_fabs(e, a), y = v_fabs(e, b), r, infinite = v_f(e, dt, INFINITY);
+    if (row_of(dt)) {
+        Value one = v_f(e, dt, 1), top = v_fmax_c(e, x, y);
+        Value large = v_fcmp(e, LLVMRealOGT, top, v_f(e, dt, 0x1p500)), small = v_fcmp(e, LLVMRealOLT, top, v_f(e, dt, 0x1p-450));
+        Value up = v_select(e, large, v_f(e, dt, 0x1p-600), v_select(e, small, v_f(e, dt, 0x1p600), one));
+        Value down = v_select(e, large, v_f(e, dt, 0x1p600), v_select(e, small, v_f(e, dt, 0x1p-600), one));
+        Value p = v_fmul(e, x, up), q = v_fmul(e, y, up);
+        r = v_fmul(e, v_sqrt(e, v_madd(e, p, p, v_fmul(e, q, q))), down);
+    } else {
+        Value p = v_fpcast(e, x, DT_float64), q = v_fpcast(e, y, DT_float64);
+        r = v_fpcast(e, v_sqrt(e, v_fadd(e, v_fmul(e, p, p), v_fmul(e, q, q))), dt);
+    }
+    Value any = v_or(e, v_fcmp(e, LLVMRealOEQ, x, infinite), v_fcmp(e, LLVMRealOEQ, y, infinite));
+    return v_select(e, any, infinite, r);
+}

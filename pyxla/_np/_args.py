@@ -1,0 +1,145 @@
+"""What NumPy's functions share in reading their arguments: arrays, axes, shapes, dtypes, `out=`."""
+from operator import index
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from .. import _core
+
+NoValue = np._NoValue
+BOOL, INT, UINT = np.dtype(np.bool), np.dtype(np.int64), np.dtype(np.uint64)
+FLOAT32, FLOAT = np.dtype(np.float32), np.dtype(np.float64)
+ALL = slice(None)
+
+
+def unsupported(what, cure):
+    """The exception for a form of a function that cannot be traced."""
+    return _core.UnsupportedError(f"{what} is not supported in a jitted function; {cure}")
+
+
+def is_array(x):
+    """Whether x is a tracer of an array or NumPy scalar."""
+    return _core.is_tracer(x) and not _core.is_scalar_tracer(x)
+
+
+def is_weak(x):
+    """Whether x is a Python number, whose dtype yields to an array's."""
+    return isinstance(x, (bool, int, float, complex)) or _core.is_scalar_tracer(x)
+
+
+def array(x, dtype=None):
+    """x as an array tracer, as `np.asanyarray(x, dtype)` would give; sequences are stacked."""
+    if not is_array(x):
+        x = stacked(x) if isinstance(x, (list, tuple)) else _core.as_tracer(x)
+    return x if dtype is None or x.dtype == dtype else _core.cast(x, np.dtype(dtype))
+
+
+def stacked(items):
+    """A nested sequence of numbers, arrays and tracers as one array tracer."""
+    if not items:
+        return _core.full((0,), FLOAT, 0)
+    dtype = result_type(*leaves(items))
+    parts = [array(v, dtype) for v in items]
+    if any(p.shape != parts[0].shape for p in parts):
+        raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous shape "
+                         f"after 1 dimensions. The detected shape was ({len(parts)},) + inhomogeneous part.")
+    return _core.concatenate([_core.reshape(p, (1, *p.shape)) for p in parts], 0)
+
+
+def leaves(items):
+    """The values in a nested sequence that have a dtype."""
+    for v in items:
+        if isinstance(v, (list, tuple)):
+            yield from leaves(v)
+        else:
+            yield v
+
+
+def result_type(*args):
+    """`np.result_type`, of tracers, arrays, Python numbers and dtypes."""
+    known = [type_of(a) for a in args]
+    if all(isinstance(k, (bool, int, float, complex)) for k in known):
+        return np.result_type(*map(type, known))
+    return np.result_type(*known)
+
+
+def type_of(x):
+    """What stands for x in a promotion: a dtype, or a Python number (weak)."""
+    if _core.is_scalar_tracer(x):
+        return _core.as_tracer(x).dtype.type(0).item()
+    if isinstance(x, (bool, int, float, complex)):
+        return type(x)(0)
+    if _core.is_tracer(x) or isinstance(x, (np.ndarray, np.generic)):
+        return x.dtype
+    return np.dtype(x)
+
+
+def default_type(x):
+    """The dtype of x as an array of its own."""
+    return x.dtype if hasattr(x, "dtype") else np.dtype(type(type_of(x)))
+
+
+def common(*xs):
+    """The arguments as array tracers of their common dtype; Python numbers are weak."""
+    dtype = result_type(*[v for x in xs for v in (leaves(x) if isinstance(x, (list, tuple)) else [x])])
+    return [_core.as_tracer(x, dtype) if is_weak(x) else array(x, dtype) for x in xs]
+
+
+def axis_index(axis, ndim, name=None):
+    """An axis in 0 .. ndim - 1, or `AxisError`."""
+    return normalize_axis_index(index(axis), ndim, name)
+
+
+def axis_tuple(axis, ndim, name=None, duplicates="repeated axis"):
+    """Axes (one or several) in 0 .. ndim - 1, in the order given."""
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    out = tuple(axis_index(a, ndim, name) for a in axes)
+    if len(set(out)) != len(out):
+        raise ValueError(duplicates if name is None else f"{duplicates} in `{name}` argument")
+    return out
+
+
+def shape_tuple(shape):
+    """A shape given as an int or a sequence of ints."""
+    try:
+        return (index(shape),)
+    except TypeError:
+        return tuple(index(n) for n in shape)
+
+
+def count(shape):
+    """The number of elements of a shape."""
+    n = 1
+    for k in shape:
+        n *= k
+    return n
+
+
+def scalar(x):
+    """A 0-d result as the NumPy scalar that NumPy gives; other arrays as they are."""
+    return x if x.ndim else x[()]
+
+
+def to_out(result, out, casting="same_kind"):
+    """result, or `out` after result was stored into it."""
+    if out is None:
+        return result
+    if isinstance(out, tuple):
+        (out,) = out
+        if out is None:
+            return result
+    if not np.can_cast(result.dtype, out.dtype, casting):
+        raise TypeError(f"Cannot cast output from {result.dtype!r} to {out.dtype!r} with casting rule '{casting}'")
+    if out.shape != result.shape:
+        raise ValueError(f"output array has shape {out.shape}, the result has shape {result.shape}")
+    out[...] = result
+    return out
+
+
+def c_order(name, order):
+    """Refuses an element order that depends on the memory layout of the data."""
+    if order not in (None, "C", "c", "K", "k", "A", "a", "F", "f"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
+    if order in ("K", "k", "A", "a"):
+        raise unsupported(f"{name} with order={order!r}", "use order='C' or order='F'")
+    return order in ("F", "f")

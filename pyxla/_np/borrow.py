@@ -1,0 +1,58 @@
+"""Functions that NumPy writes in Python over other NumPy functions: their own code, where `asarray` takes tracers.
+
+A borrowed function is NumPy's code object with globals in which `asarray`, `zeros` and their kin (also as attributes of `np`)
+make tracers, so it is exactly as NumPy defines it; every function it calls is dispatched as usual."""
+import types
+
+import numpy as np
+
+from .. import _core
+from ._args import array, shape_tuple
+from .create import full, ones
+
+
+def as_array(a, dtype=None, *args, **kwargs):
+    return array(a, dtype)
+
+
+def new_array(a, dtype=None, *, copy=True, ndmin=0, **kwargs):
+    x = array(a, dtype)
+    x = x[(None,) * (ndmin - x.ndim) + (...,)] if x.ndim < ndmin else x
+    return _core.copy(x) if copy else x
+
+
+def zeros(shape, dtype=float, *args, **kwargs):
+    return _core.full(shape_tuple(shape), np.dtype(dtype), 0)
+
+
+def broadcast(*args):
+    return types.SimpleNamespace(shape=np.broadcast_shapes(*[np.shape(a) for a in args]))
+
+
+REDIRECTED = {"asarray": as_array, "asanyarray": as_array, "array": new_array, "broadcast": broadcast,
+              "zeros": zeros, "empty": zeros, "full": full, "ones": ones}
+
+
+class Converting:
+    """A NumPy module whose conversions and creation functions make tracers."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def __getattr__(self, name):
+        return REDIRECTED.get(name) or getattr(self.module, name)
+
+
+def borrow(function):
+    """Registers NumPy's own code for a function."""
+    code = getattr(function, "__wrapped__", function)
+    names = {k: Converting(v) if isinstance(v, types.ModuleType) and v.__name__.startswith("numpy") else REDIRECTED.get(k, v)
+             for k, v in code.__globals__.items()}
+    own = types.FunctionType(code.__code__, names, code.__name__, code.__defaults__, code.__closure__)
+    own.__kwdefaults__ = code.__kwdefaults__
+    _core.implements(function)(own)
+
+
+for function in (np.gradient, np.cross, np.linalg.cross, np.trapezoid, np.select, np.polyval, np.unwrap, np.vander, np.cov,
+                 np.corrcoef, np.apply_along_axis, np.apply_over_axes):
+    borrow(function)

@@ -1,0 +1,115 @@
+"""Creation functions: `*_like`, and those written in Python, which the tracer meets by its hooks."""
+from operator import index
+
+import numpy as np
+
+from .. import _core
+from ._args import FLOAT, array, common, default_type, is_weak, result_type, shape_tuple, unsupported
+from .manip import band
+
+implements = _core.implements
+
+
+def filled(shape, dtype, value):
+    """A new array of a number, an array or a tracer broadcast to shape."""
+    dtype = np.dtype(dtype)
+    if isinstance(value, (bool, int, float)):
+        return _core.full(shape, dtype, value)
+    return _core.copy(_core.broadcast(array(value, dtype), shape))
+
+
+def like(a, dtype, shape, value):
+    a = array(a)
+    return filled(a.shape if shape is None else shape_tuple(shape), a.dtype if dtype is None else dtype, value)
+
+
+@implements(np.zeros_like, np.empty_like)
+def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    return like(a, dtype, shape, 0)
+
+
+@implements(np.ones_like)
+def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    return like(a, dtype, shape, 1)
+
+
+@implements(np.full_like)
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    return like(a, dtype, shape, fill_value)
+
+
+@implements(np.ones)
+def ones(shape, dtype=None, order="C", *, device=None, like=None):
+    return _core.full(shape_tuple(shape), np.dtype(dtype or FLOAT), 1)
+
+
+@implements(np.full)
+def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
+    return filled(shape_tuple(shape), default_type(fill_value) if dtype is None else dtype, fill_value)
+
+
+@implements(np.eye)
+def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):
+    n = index(N)
+    return _core.cast(band(n, n if M is None else index(M), k, np.equal), np.dtype(dtype))
+
+
+@implements(np.identity)
+def identity(n, dtype=None, *, like=None):
+    return eye(n, dtype=dtype or FLOAT)
+
+
+@implements(np.tri)
+def tri(N, M=None, k=0, dtype=float, *, like=None):
+    n = index(N)
+    return _core.cast(band(n, n if M is None else index(M), k, np.less_equal), np.dtype(dtype))
+
+
+@implements(np.linspace)
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    num = index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    div = num - 1 if endpoint else num
+    integer = dtype is not None and np.dtype(dtype).kind in "iu"
+    wanted = result_type(start, stop, float(num))
+    wanted = np.dtype(type(wanted)) if is_weak(wanted) else wanted
+    first, last = (array(v, wanted) for v in common(np.multiply(start, 1.0), np.multiply(stop, 1.0)))
+    delta = np.subtract(last, first)
+    ramp = _core.cast(_core.iota(num), delta.dtype)
+    ramp = _core.reshape(ramp, (num, *(1,) * delta.ndim))
+    step = float("nan")
+    if div > 0:
+        step = delta / div
+        zero = np.equal(step, 0)                        # a step that underflows: divide first, as NumPy does
+        y = np.where(zero, ramp / div * delta, ramp * step)
+        y = y + first
+        if endpoint and num > 1:
+            y = _core.concatenate([y[:-1], _core.reshape(last, (1, *last.shape))], 0) if y.shape[1:] == last.shape else y
+    else:
+        y = ramp * delta + first
+    if axis != 0:
+        y = np.moveaxis(y, 0, axis)
+    if integer:
+        y = np.floor(y)
+    y = _core.cast(y, wanted if dtype is None else np.dtype(dtype))
+    return (y, step) if retstep else y
+
+
+@implements(np.meshgrid)
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    n = len(xi)
+    out = [_core.reshape(array(x), (1,) * k + (array(x).size,) + (1,) * (n - k - 1)) for k, x in enumerate(xi)]
+    if indexing == "xy" and n > 1:
+        out = [np.swapaxes(x, 0, 1) for x in out]
+    if not sparse:
+        shape = np.broadcast_shapes(*[x.shape for x in out]) if out else ()
+        out = [_core.broadcast(x, shape) for x in out]
+    return tuple(_core.copy(x) for x in out) if copy else tuple(out)
+
+
+@implements(np.asarray_chkfinite)
+def asarray_chkfinite(a, dtype=None, order=None):
+    raise unsupported("asarray_chkfinite", "use np.asarray")

@@ -1,0 +1,143 @@
+"""`np.einsum`: operands are joined pairwise from the left, each pair as a product of matrices or of elements."""
+import numpy as np
+
+from .. import _core
+from ._args import ALL, BOOL, array, count, result_type, scalar, to_out
+from .linalg import contract, sum_of_products
+from .manip import diagonal
+
+implements = _core.implements
+
+
+@implements(np.einsum)
+def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="safe"):
+    terms, result, operands = einsum_terms(operands)
+    dtype = np.dtype(dtype) if dtype is not None else result_type(*[x.dtype for x in operands])
+    operands = [array(x, dtype) for x in operands]
+    check_extents(terms, operands)
+    work = [einsum_diagonal(x, t) for x, t in zip(operands, terms)]
+    while len(work) > 1:
+        (a, ta), (b, tb) = work.pop(0), work.pop(0)
+        needed = set(result).union(*[t for _, t in work])
+        work.insert(0, einsum_pair(a, ta, b, tb, needed))
+    x, t = einsum_keep(*work[0], set(result))
+    x = _core.transpose(x, tuple(t.index(c) for c in result)) if t != result else x
+    return to_out(scalar(x) if x.ndim == 0 else x, out, "unsafe" if casting == "unsafe" else "same_kind")
+
+
+def einsum_terms(operands):
+    """Labels per operand, labels of the result, operands as arrays: every form of einsum's arguments, `...` spelled out."""
+    if isinstance(operands[0], str):
+        text, operands = operands[0].replace(" ", ""), [array(x) for x in operands[1:]]
+    else:
+        names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        spell = lambda subs: "".join("..." if s is Ellipsis else names[s] for s in subs)  # noqa: E731
+        pairs = list(zip(operands[::2], operands[1::2]))
+        text = ",".join(spell(subs) for _, subs in pairs) + ("->" + spell(operands[-1]) if len(operands) % 2 else "")
+        operands = [array(x) for x, _ in pairs]
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise ValueError("more operands provided to einstein sum function than specified in the subscripts string"
+                         if len(terms) < len(operands) else
+                         "fewer operands provided to einstein sum function than specified in the subscripts string")
+    widest = max((x.ndim - len(t.replace("...", "")) for x, t in zip(operands, terms) if "..." in t), default=0)
+    dots = [f"<{i}>" for i in range(widest)]
+    spelled = [einsum_labels(t, dots, x.ndim) for t, x in zip(terms, operands)]
+    if arrow:
+        result = einsum_labels(right, dots, None)
+    else:
+        letters = [c for t in spelled for c in t if c[0] != "<"]
+        result = dots + sorted(c for c in set(letters) if letters.count(c) == 1)
+    known = {c for t in spelled for c in t}
+    for c in result:
+        if c not in known:
+            raise ValueError(f"einstein sum subscripts string included output subscript '{c}' which never appeared in an input")
+        if result.count(c) > 1:
+            raise ValueError(f"einstein sum subscripts string includes output subscript '{c}' multiple times")
+    return spelled, result, operands
+
+
+def einsum_labels(term, dots, rank):
+    """The labels of a term, one per axis; an ellipsis takes the last of `dots` (right-aligned)."""
+    head, ellipsis, tail = term.partition("...")
+    if not all(c.isalpha() for c in head + tail):
+        raise ValueError(f"invalid subscript in einstein sum subscripts string: {term!r}")
+    if not ellipsis:
+        if rank is not None and len(head) != rank:
+            raise ValueError("operand has more dimensions than subscripts given in einstein sum, but no '...' ellipsis provided "
+                             "to broadcast the extra dimensions." if rank > len(head) else
+                             "einstein sum subscripts string contains too many subscripts for operand")
+        return list(head)
+    n = len(dots) if rank is None else rank - len(head) - len(tail)
+    if n < 0:
+        raise ValueError("einstein sum subscripts string contains too many subscripts for operand")
+    return list(head) + dots[len(dots) - n:] + list(tail)
+
+
+def check_extents(terms, operands):
+    """Extents of one label agree, or are 1."""
+    extent = {}
+    for t, x in zip(terms, operands):
+        for c, n in zip(t, x.shape):
+            if extent.get(c, 1) not in (1, n) and n != 1:
+                raise ValueError(f"operands could not be broadcast together: label '{c}' has extents {extent[c]} and {n}")
+            extent[c] = max(extent.get(c, 1), n) if n != 0 and extent.get(c, 1) != 0 else 0
+
+
+def einsum_diagonal(x, term):
+    """x with each repeated label reduced to its diagonal, and the labels left."""
+    term = list(term)
+    for c in dict.fromkeys(term):
+        while term.count(c) > 1:
+            i = term.index(c)
+            j = term.index(c, i + 1)
+            if x.shape[i] != x.shape[j]:
+                raise ValueError(f"dimensions in single operand for collapsing index '{c}' don't match "
+                                 f"({x.shape[i]} != {x.shape[j]})")
+            x = diagonal(x, 0, i, j)
+            term = [t for k, t in enumerate(term) if k not in (i, j)] + [c]
+    return x, term
+
+
+def einsum_keep(x, term, needed):
+    """x summed over the labels that nothing else needs."""
+    axes = tuple(k for k, c in enumerate(term) if c not in needed)
+    if axes:
+        x = _core.reduce("any" if x.dtype == BOOL else "sum", x, axes)
+    return x, [c for c in term if c in needed]
+
+
+def einsum_pair(a, ta, b, tb, needed):
+    """The product of two operands, summed over the labels that only they have."""
+    a, ta = einsum_keep(a, ta, needed | set(tb))
+    b, tb = einsum_keep(b, tb, needed | set(ta))
+    a, ta, b, tb = stretch(a, ta, b, tb, needed)
+    both = [c for c in ta if c in tb]
+    batch, inner = [c for c in both if c in needed], [c for c in both if c not in needed]
+    m, n = [c for c in ta if c not in tb], [c for c in tb if c not in ta]
+    extent = dict(zip(tb, b.shape)) | dict(zip(ta, a.shape))
+    if not inner or not m and not n:                    # a product by elements, then a sum
+        labels = batch + m + n + inner
+        a, b = (_core.reshape(_core.transpose(x, tuple(t.index(c) for c in labels if c in t)),
+                              tuple(extent[c] if c in t else 1 for c in labels)) for x, t in ((a, ta), (b, tb)))
+        first = len(labels) - len(inner)
+        return sum_of_products(a, b, tuple(range(first, len(labels)))), labels[:first]
+    size = lambda labels: count(extent[c] for c in labels)  # noqa: E731
+    a = _core.transpose(a, tuple(ta.index(c) for c in batch + m + inner))
+    b = _core.transpose(b, tuple(tb.index(c) for c in batch + inner + n))
+    lead = (size(batch),) if batch else ()
+    c = contract(_core.reshape(a, (*lead, size(m), size(inner))), _core.reshape(b, (*lead, size(inner), size(n))))
+    return _core.reshape(c, tuple(extent[x] for x in batch + m + n)), batch + m + n
+
+
+def stretch(a, ta, b, tb, needed):
+    """A shared label of extent 1 in one operand only: that axis is dropped there (it broadcasts)."""
+    for c in [c for c in ta if c in tb]:
+        i, j = ta.index(c), tb.index(c)
+        if a.shape[i] == 1 and b.shape[j] != 1:
+            a, ta = a[(ALL,) * i + (0, ...)], ta[:i] + ta[i + 1:]
+        elif b.shape[j] == 1 and a.shape[i] != 1:
+            b, tb = b[(ALL,) * j + (0, ...)], tb[:j] + tb[j + 1:]
+    (a, ta), (b, tb) = einsum_keep(a, ta, needed | set(tb)), einsum_keep(b, tb, needed | set(ta))
+    return a, ta, b, tb

@@ -1,0 +1,253 @@
+"""Elementwise functions that are not ufuncs, conversions, and the methods that need a value the trace does not have."""
+from operator import index
+
+import numpy as np
+
+from .. import _core
+from ._args import BOOL, FLOAT, NoValue, array, common, is_array, is_weak, result_type, scalar, to_out, unsupported
+
+implements, method = _core.implements, _core.method
+
+
+@implements(np.where)
+def where(condition, x=None, y=None, /):
+    if x is None and y is None:
+        raise unsupported("where with one argument", "its result's size is data; use np.where(condition, x, y)")
+    if x is None or y is None:
+        raise ValueError("either both or neither of x and y should be given")
+    condition = array(condition, BOOL)
+    x, y = common(x, y)
+    shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+    return _core.where(*[v if v.shape == shape else _core.broadcast(v, shape) for v in (condition, x, y)])
+
+
+@implements(np.clip)
+def clip(a, a_min=NoValue, a_max=NoValue, out=None, *, min=NoValue, max=NoValue, **kwargs):
+    if a_min is NoValue and a_max is NoValue:
+        a_min = None if min is NoValue else min
+        a_max = None if max is NoValue else max
+    elif a_min is NoValue:
+        raise TypeError("clip() missing 1 required positional argument: 'a_min'")
+    elif a_max is NoValue:
+        raise TypeError("clip() missing 1 required positional argument: 'a_max'")
+    elif min is not NoValue or max is not NoValue:
+        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
+    return clip_method(array(a), a_min, a_max, out, **kwargs)
+
+
+@method("clip")
+def clip_method(a, min=None, max=None, out=None, **kwargs):
+    if a.dtype.kind in "iu":                            # a bound that every value meets, whether or not the dtype holds it
+        info = np.iinfo(a.dtype)
+        min = None if type(min) is int and min <= info.min else min
+        max = None if type(max) is int and max >= info.max else max
+    if min is None and max is None:
+        return np.positive(a, out=out, **kwargs)
+    if min is None:
+        return np.minimum(a, max, out=out, **kwargs)
+    if max is None:
+        return np.maximum(a, min, out=out, **kwargs)
+    return clip_ufunc(a, min, max, out=out, **kwargs)
+
+
+@implements(np._core.umath.clip)
+def clip_ufunc(a, min, max, /, out=None, **kwargs):
+    a, low, high = common(a, min, max)
+    return np.minimum(np.maximum(a, low), high, out=out, **kwargs)
+
+
+@implements(np.round, np.around)
+@method("round")
+def round_(a, decimals=0, out=None):
+    a, decimals = array(a), index(decimals)
+    if a.dtype.kind in "iu":
+        if decimals >= 0:
+            return to_out(scalar(_core.copy(a)), out)
+        tens = 10.0 ** -decimals
+        return to_out(_core.cast(np.rint(a / tens) * tens, a.dtype), out)
+    if decimals == 0:
+        r = np.rint(a)
+    elif decimals > 0:
+        r = np.rint(a * 10.0 ** decimals) / 10.0 ** decimals
+    else:
+        r = np.rint(a / 10.0 ** -decimals) * 10.0 ** -decimals
+    return to_out(r, out)
+
+
+@method("astype")
+def astype_method(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
+    dtype = np.dtype(dtype)
+    if not np.can_cast(a.dtype, dtype, casting):
+        raise TypeError(f"Cannot cast array data from {a.dtype!r} to {dtype!r} according to the rule '{casting}'")
+    if a.dtype == dtype:
+        return _core.copy(a) if copy else a
+    return _core.cast(a, dtype)
+
+
+@implements(np.astype)
+def astype(x, dtype, /, *, copy=True, device=None):
+    return astype_method(array(x), dtype, copy=copy)
+
+
+# ---- real and imaginary parts ----
+
+@method("conj")
+@method("conjugate")
+def conjugate(a, out=None):
+    return np.conjugate(a, out=out) if a.dtype.kind == "c" or out is not None else a
+
+
+@implements(np.real)
+def real(val):
+    val = array(val)
+    if val.dtype.kind == "c":
+        raise unsupported("real of complex numbers", "work with real numbers")
+    return val
+
+
+@implements(np.imag)
+def imag(val):
+    val = array(val)
+    if val.dtype.kind == "c":
+        raise unsupported("imag of complex numbers", "work with real numbers")
+    return _core.full(val.shape, val.dtype, 0)
+
+
+@implements(np.iscomplex)
+def iscomplex(x):
+    return _core.full(array(x).shape, BOOL, False)[...]
+
+
+@implements(np.isreal)
+def isreal(x):
+    return np.equal(imag(x), 0)
+
+
+@implements(np.real_if_close)
+def real_if_close(a, tol=100):
+    return array(a)
+
+
+@implements(np.angle)
+def angle(z, deg=False):
+    z = array(z)
+    a = np.arctan2(imag(z), z)
+    return a * (180 / np.pi) if deg else a
+
+
+# ---- comparisons ----
+
+@implements(np.isclose)
+def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    x, y, atol, rtol = (v if is_weak(v) else array(v) for v in (a, b, atol, rtol))
+    if is_array(y):
+        y = array(y, result_type(y, 1.0))
+    elif isinstance(y, int):
+        y = float(y)
+    r = np.less_equal(np.abs(x - y), atol + rtol * np.abs(y)) & np.isfinite(y) | np.equal(x, y)
+    if equal_nan:
+        r = r | np.isnan(x) & np.isnan(y)
+    return scalar(r)
+
+
+@implements(np.allclose)
+def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    return np.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+@implements(np.array_equal)
+def array_equal(a1, a2, equal_nan=False):
+    a1, a2 = array(a1), array(a2)
+    if a1.shape != a2.shape:
+        return False
+    same = np.equal(a1, a2)
+    if equal_nan and a1.dtype.kind in "fc" and a2.dtype.kind in "fc":
+        same = same | np.isnan(a1) & np.isnan(a2)
+    return np.all(same)
+
+
+@implements(np.array_equiv)
+def array_equiv(a1, a2):
+    a1, a2 = array(a1), array(a2)
+    try:
+        np.broadcast_shapes(a1.shape, a2.shape)
+    except ValueError:
+        return False
+    return np.all(np.equal(a1, a2))
+
+
+@implements(np.isposinf)
+def isposinf(x, out=None):
+    return np.logical_and(np.isinf(x), np.logical_not(np.signbit(x)), out=out)
+
+
+@implements(np.isneginf)
+def isneginf(x, out=None):
+    return np.logical_and(np.isinf(x), np.signbit(x), out=out)
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    a = array(x)
+    r = a
+    if a.dtype.kind == "f":
+        info = np.finfo(a.dtype)
+        r = np.where(np.isnan(a), array(nan, a.dtype), a)
+        r = np.where(isposinf(a), array(float(info.max) if posinf is None else posinf, a.dtype), r)
+        r = np.where(isneginf(a), array(float(info.min) if neginf is None else neginf, a.dtype), r)
+    if not copy:
+        a[...] = r
+        return scalar(a)
+    return scalar(r if r is not a else _core.copy(a))
+
+
+@implements(np.fix)
+def fix(x, out=None):
+    x = array(x)
+    r = x if x.dtype.kind in "biu" else np.trunc(x)
+    return to_out(scalar(r), out)
+
+
+@implements(np.sinc)
+def sinc(x):
+    x = array(x)
+    if x.dtype.kind in "biu":
+        x = array(x, FLOAT)
+    x = np.pi * np.where(np.equal(x, 0), array(1.0e-20, x.dtype), x)
+    return np.sin(x) / x
+
+
+# ---- methods that ask for what the trace does not have ----
+
+def value_method(name, cure):
+    @method(name)
+    def refuse(a, *args, **kwargs):
+        if not args and not kwargs or name == "item":
+            concrete = _core.concrete(a)                # known where it depends on no input, else an error with the line
+            return getattr(concrete, name)(*args, **kwargs)
+        raise unsupported(f"{name} with arguments", cure)
+
+
+for name in ("item", "tolist", "tobytes"):
+    value_method(name, "return the array and convert it outside")
+
+
+def absent(name, cure):
+    @method(name)
+    def refuse(a, *args, **kwargs):
+        raise unsupported(f"ndarray.{name}", cure)
+
+
+for name in ("sort", "argsort", "partition", "argpartition", "searchsorted", "nonzero", "take", "choose", "compress", "put",
+             "resize", "setfield", "getfield", "byteswap", "view", "dump", "dumps", "tofile", "setflags"):
+    absent(name, "compute it outside of the jitted function")
+
+
+@method("__copy__")
+def copied(a):
+    return _core.copy(a)
+
+
+@method("__deepcopy__")
+def deep_copied(a, memo):
+    return _core.copy(a)

@@ -1,0 +1,385 @@
+"""Shapes: views, joins, splits, padding and the other functions that move elements without computing on them."""
+from operator import index
+
+import numpy as np
+
+from .. import _core
+from ._args import (
+    ALL,
+    array,
+    axis_index,
+    axis_tuple,
+    c_order,
+    count,
+    is_array,
+    shape_tuple,
+    unsupported,
+)
+
+implements, method = _core.implements, _core.method
+
+
+# ---- shape ----
+
+def resolve_shape(shape, size):
+    """The shape with its -1 computed; NumPy's errors."""
+    shape = shape_tuple(shape)
+    if -1 not in shape:
+        good = count(shape) == size and not any(n < 0 for n in shape)
+        resolved = shape
+    elif shape.count(-1) > 1:
+        raise ValueError("can only specify one unknown dimension")
+    else:
+        known = count(n for n in shape if n != -1)
+        good = known > 0 and size % known == 0
+        resolved = tuple(size // known if n == -1 else n for n in shape) if good else shape
+    if not good:
+        raise ValueError(f"cannot reshape array of size {size} into shape {str(shape).replace(' ', '')}")
+    return resolved
+
+
+@implements(np.reshape)
+def reshape(a, /, shape, order="C", *, copy=None):
+    a = array(a)
+    shape = resolve_shape(shape, a.size)
+    fortran = c_order("reshape", order)
+    if copy is not None and not copy:
+        raise unsupported("reshape with copy=False", "leave copy out")
+    if fortran:
+        out = transpose(_core.reshape(transpose(a), shape[::-1]))
+    else:
+        out = _core.reshape(a, shape)
+    return _core.copy(out) if copy else out
+
+
+@method("reshape")
+def reshape_method(a, *shape, order="C", copy=None):
+    return reshape(a, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+
+
+@implements(np.ravel)
+@method("ravel")
+def ravel(a, order="C"):
+    a = array(a)
+    if a.ndim == 1:
+        return _core.reshape(a, a.shape)
+    return reshape(a, (a.size,), order)
+
+
+@method("flatten")
+def flatten(a, order="C"):
+    return _core.copy(ravel(a, order))
+
+
+@method("copy")
+def copy_method(a, order="C"):
+    return _core.copy(a)
+
+
+@implements(np.copy)
+def copy(a, order="K", subok=False):
+    return _core.copy(array(a))
+
+
+@implements(np.transpose, np.permute_dims)
+def transpose(a, axes=None):
+    a = array(a)
+    if axes is None:
+        return _core.transpose(a, tuple(range(a.ndim))[::-1])
+    if len(axes) != a.ndim:
+        raise ValueError("axes don't match array")
+    return _core.transpose(a, axis_tuple(tuple(axes), a.ndim, None, "repeated axis in transpose"))
+
+
+@method("transpose")
+def transpose_method(a, *axes):
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+        axes = axes[0]
+    return transpose(a, axes if axes != () else None)
+
+
+@implements(np.matrix_transpose, np.linalg.matrix_transpose)
+def matrix_transpose(x, /):
+    x = array(x)
+    if x.ndim < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {x.ndim}")
+    return swapaxes(x, -1, -2)
+
+
+@implements(np.swapaxes)
+@method("swapaxes")
+def swapaxes(a, axis1, axis2):
+    a = array(a)
+    perm = list(range(a.ndim))
+    i, j = axis_index(axis1, a.ndim), axis_index(axis2, a.ndim)
+    perm[i], perm[j] = perm[j], perm[i]
+    return _core.transpose(a, tuple(perm))
+
+
+@implements(np.moveaxis)
+def moveaxis(a, source, destination):
+    a = array(a)
+    source, destination = axis_tuple(source, a.ndim, "source"), axis_tuple(destination, a.ndim, "destination")
+    if len(source) != len(destination):
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
+    perm = [k for k in range(a.ndim) if k not in source]
+    for to, frm in sorted(zip(destination, source)):
+        perm.insert(to, frm)
+    return _core.transpose(a, tuple(perm))
+
+
+@implements(np.rollaxis)
+def rollaxis(a, axis, start=0):
+    a = array(a)
+    n = a.ndim
+    axis, start = axis_index(axis, n), index(start)
+    if not -n <= start <= n:
+        raise np.exceptions.AxisError(f"'start' arg requires {-n} <= start < {n + 1}, but {start} was passed in")
+    start += n if start < 0 else 0
+    perm = [k for k in range(n) if k != axis]
+    perm.insert(start - (axis < start), axis)
+    return _core.transpose(a, tuple(perm))
+
+
+@implements(np.expand_dims)
+def expand_dims(a, axis):
+    a = array(a)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = axis_tuple(tuple(axes), a.ndim + len(axes))
+    return a[tuple(None if k in axes else ALL for k in range(a.ndim + len(axes)))]
+
+
+@implements(np.squeeze)
+@method("squeeze")
+def squeeze(a, axis=None):
+    a = array(a)
+    if axis is None:
+        axes = tuple(k for k in range(a.ndim) if a.shape[k] == 1)
+    else:
+        axes = axis_tuple(axis, a.ndim, None, "duplicate value in 'axis'") if a.ndim else ()
+        if any(a.shape[k] != 1 for k in axes):
+            raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    return a[(*[0 if k in axes else ALL for k in range(a.ndim)], ...)] if axes else a[...]
+
+
+@implements(np.broadcast_to)
+def broadcast_to(array_, shape, subok=False):
+    a, shape = array(array_), shape_tuple(shape)
+    if any(n < 0 for n in shape):
+        raise ValueError("all elements of broadcast shape must be non-negative")
+    if a.ndim > len(shape) or any(n not in (1, m) for n, m in zip(a.shape[::-1], shape[::-1])):
+        if a.ndim > len(shape):
+            raise ValueError("input operand has more dimensions than allowed by the axis remapping")
+        raise ValueError("operands could not be broadcast together with remapped shapes [original->remapped]: "
+                         f"{str(a.shape).replace(' ', '')}  and requested shape {str(shape).replace(' ', '')}")
+    return _core.broadcast(a, shape)
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args, subok=False):
+    args = [array(a) for a in args]
+    shape = np.broadcast_shapes(*[a.shape for a in args])
+    return tuple(a if a.shape == shape else _core.broadcast(a, shape) for a in args)
+
+
+def at_least(a, rank, widen):
+    """a, widened by an index where its rank is below."""
+    a = array(a)
+    return a if a.ndim >= rank else a[widen[a.ndim]]
+
+
+def each(function, arys):
+    return function(arys[0]) if len(arys) == 1 else tuple(function(a) for a in arys)
+
+
+@implements(np.atleast_1d)
+def atleast_1d(*arys):
+    return each(lambda a: at_least(a, 1, [(None,)]), arys)
+
+
+@implements(np.atleast_2d)
+def atleast_2d(*arys):
+    return each(lambda a: at_least(a, 2, [(None, None), (None, ALL)]), arys)
+
+
+@implements(np.atleast_3d)
+def atleast_3d(*arys):
+    return each(lambda a: at_least(a, 3, [(None,) * 3, (None, ALL, None), (ALL, ALL, None)]), arys)
+
+
+# ---- reordering ----
+
+@implements(np.flip)
+def flip(m, axis=None):
+    m = array(m)
+    axes = range(m.ndim) if axis is None else axis_tuple(axis, m.ndim)
+    return m[tuple(slice(None, None, -1) if k in axes else ALL for k in range(m.ndim))]
+
+
+@implements(np.fliplr)
+def fliplr(m):
+    m = array(m)
+    if m.ndim < 2:
+        raise ValueError("Input must be >= 2-d.")
+    return m[:, ::-1]
+
+
+@implements(np.flipud)
+def flipud(m):
+    m = array(m)
+    if m.ndim < 1:
+        raise ValueError("Input must be >= 1-d.")
+    return m[::-1, ...]
+
+
+@implements(np.rot90)
+def rot90(m, k=1, axes=(0, 1)):
+    m, k = array(m), index(k) % 4
+    if len(axes) != 2:
+        raise ValueError("len(axes) must be 2.")
+    n = m.ndim
+    if axes[0] == axes[1] or abs(axes[0] - axes[1]) == n:
+        raise ValueError("Axes must be different.")
+    if not all(-n <= a < n for a in axes):
+        raise ValueError(f"Axes={tuple(axes)} out of range for array of ndim={n}.")
+    if k == 0:
+        return m[:]
+    if k == 2:
+        return flip(m, axes)
+    if k == 1:
+        return swapaxes(flip(m, axes[1]), *axes)
+    return flip(swapaxes(m, *axes), axes[1])
+
+
+@implements(np.roll)
+def roll(a, shift, axis=None):
+    a = array(a)
+    if axis is None:
+        return _core.reshape(roll(ravel(a), shift, 0), a.shape)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
+    if len(axes) != len(shifts):
+        axes, shifts = axes * (len(shifts) if len(axes) == 1 else 1), shifts * (len(axes) if len(shifts) == 1 else 1)
+        if len(axes) != len(shifts):
+            raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    total = {}
+    for s, k in zip(shifts, axes):
+        k = axis_index(k, a.ndim)
+        total[k] = total.get(k, 0) + index(s)
+    out = a
+    for k, s in total.items():
+        s %= a.shape[k] or 1
+        if s:
+            at = (ALL,) * k
+            out = _core.concatenate([out[(*at, slice(-s, None))], out[(*at, slice(None, -s))]], k)
+    return _core.copy(out)
+
+
+@implements(np.tile)
+def tile(A, reps):
+    a = array(A)
+    reps = shape_tuple(reps)
+    rank = max(len(reps), a.ndim)
+    reps = (1,) * (rank - len(reps)) + reps
+    shape = (1,) * (rank - a.ndim) + a.shape
+    a = _core.reshape(a, tuple(n for k in shape for n in (1, k)))
+    a = _core.broadcast(a, tuple(n for r, k in zip(reps, shape) for n in (r, k)))
+    return _core.copy(_core.reshape(a, tuple(r * k for r, k in zip(reps, shape))))
+
+
+@implements(np.repeat)
+@method("repeat")
+def repeat(a, repeats, axis=None):
+    a = array(a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = axis_index(axis, a.ndim)
+    n, at = a.shape[axis], (ALL,) * axis
+    if isinstance(repeats, (list, tuple)):
+        counts = [index(r) for r in repeats]
+        counts = counts * n if len(counts) == 1 else counts
+        if len(counts) != n:
+            raise ValueError(f"operands could not be broadcast together with shape ({n},) ({len(counts)},)")
+        parts = [repeat(a[(*at, slice(i, i + 1))], r, axis) for i, r in enumerate(counts)]
+        return _core.concatenate(parts, axis) if parts else _core.copy(a)
+    if is_array(repeats) or isinstance(repeats, np.ndarray):
+        raise unsupported("repeat with an array of counts", "pass the counts as a number, list or tuple")
+    r = index(repeats)
+    if r < 0:
+        raise ValueError("repeats may not contain negative values.")
+    shape = a.shape
+    wide = _core.broadcast(_core.reshape(a, (*shape[:axis + 1], 1, *shape[axis + 1:])), (*shape[:axis + 1], r, *shape[axis + 1:]))
+    return _core.copy(_core.reshape(wide, (*shape[:axis], n * r, *shape[axis + 1:])))
+
+
+@implements(np.resize)
+def resize(a, new_shape):
+    a, shape = ravel(a), shape_tuple(new_shape)
+    size = count(shape)
+    if any(n < 0 for n in shape):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    if a.size == 0 or size == 0:
+        return _core.full(shape, a.dtype, 0)
+    return _core.reshape(tile(a, -(-size // a.size))[:size], shape)
+
+
+# ---- diagonals and triangles ----
+
+@implements(np.diagonal)
+@method("diagonal")
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    a, k = array(a), index(offset)
+    if a.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    i, j = axis_index(axis1, a.ndim), axis_index(axis2, a.ndim)
+    if i == j:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    a = _core.transpose(a, (*[x for x in range(a.ndim) if x not in (i, j)], i, j))
+    m, n = a.shape[-2:]
+    length = max(0, min(m, n - k) if k >= 0 else min(m + k, n))
+    flat = _core.reshape(a, (*a.shape[:-2], m * n))
+    start = k if k >= 0 else -k * n
+    return flat[..., start:start + (length - 1) * (n + 1) + 1:n + 1] if length else flat[..., :0]
+
+
+@implements(np.linalg.diagonal)
+def linalg_diagonal(x, /, *, offset=0):
+    return diagonal(x, offset, -2, -1)
+
+
+@implements(np.diag)
+def diag(v, k=0):
+    v, k = array(v), index(k)
+    if v.ndim == 2:
+        return diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    n = v.shape[0] + abs(k)
+    column = _core.pad(v, _core.full((), v.dtype, 0), (max(0, -k),), (max(0, k),))[:, None]
+    return _core.where(band(n, n, k, np.equal), _core.broadcast(column, (n, n)), _core.full((n, n), v.dtype, 0))
+
+
+@implements(np.diagflat)
+def diagflat(v, k=0):
+    return diag(ravel(v), k)
+
+
+def band(m, n, k, compare):
+    """compare(column, row + k) as an (m, n) mask."""
+    return compare(_core.iota(n)[None, :], _core.iota(m)[:, None] + index(k))
+
+
+@implements(np.tril)
+def tril(m, k=0):
+    m = atleast_1d(m)
+    m = _core.broadcast(m, (m.shape[0], m.shape[0])) if m.ndim == 1 else m
+    keep = _core.broadcast(band(*m.shape[-2:], k, np.less_equal), m.shape)
+    return _core.where(keep, m, _core.full(m.shape, m.dtype, 0))
+
+
+@implements(np.triu)
+def triu(m, k=0):
+    m = atleast_1d(m)
+    m = _core.broadcast(m, (m.shape[0], m.shape[0])) if m.ndim == 1 else m
+    keep = _core.broadcast(band(*m.shape[-2:], k, np.greater_equal), m.shape)
+    return _core.where(keep, m, _core.full(m.shape, m.dtype, 0))

@@ -1,0 +1,128 @@
+"""`np.pad`: every mode that is made of slices of the array, one axis after the other."""
+from operator import index
+
+import numpy as np
+
+from .. import _core
+from ._args import (
+    ALL,
+    array,
+    unsupported,
+)
+from .join import take_static
+from .manip import flip
+
+implements, method = _core.implements, _core.method
+
+
+@implements(np.pad)
+def pad(array_, pad_width, mode="constant", **kwargs):
+    a = array(array_)
+    widths = pad_pairs(pad_width, a.ndim)
+    if any(n < 0 for pair in widths for n in pair):
+        raise ValueError("index can't contain negative values")
+    if callable(mode):
+        raise unsupported("pad with a function as mode", "use one of NumPy's modes")
+    allowed = PAD_ARGUMENTS.get(mode)
+    if allowed is None:
+        if mode in ("linear_ramp", "median"):
+            raise unsupported(f"pad with mode={mode!r}", "use another mode")
+        raise ValueError(f"mode '{mode}' is not supported")
+    if wrong := kwargs.keys() - allowed:
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {wrong}")
+    if mode in ("constant", "empty"):
+        return pad_constant(a, widths, kwargs.get("constant_values", 0))
+    for axis, width in enumerate(widths):
+        if any(width):
+            if a.shape[axis] == 0:
+                raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
+            a = PAD_AXIS[mode](a, axis, width, mode, **kwargs)
+    return _core.copy(a)
+
+
+def pad_pairs(width, rank, number=index):
+    """(before, after) per axis, of any of NumPy's forms: n, (n,), (before, after), ((before, after),), a row per axis, a dict."""
+    if isinstance(width, dict):
+        pairs = [(0, 0)] * rank
+        for k, v in width.items():
+            pairs[k] = tuple(map(number, v)) if isinstance(v, (tuple, list)) else (number(v),) * 2
+        return pairs
+    if isinstance(width, np.ndarray):
+        width = width.tolist()
+    if not isinstance(width, (tuple, list)):
+        return [(number(width),) * 2] * rank
+    rows = [r if isinstance(r, (tuple, list)) else None for r in width]
+    if all(r is None for r in rows) and len(rows) in (1, 2):
+        return [(number(width[0]), number(width[-1]))] * rank
+    if all(r is not None and len(r) in (1, 2) for r in rows) and len(rows) in (1, rank):
+        pairs = [(number(r[0]), number(r[-1])) for r in rows]
+        return pairs * rank if len(pairs) == 1 else pairs
+    raise ValueError(f"operands could not be broadcast together with remapped shapes [original->remapped]: "
+                     f"({len(rows)},)  and requested shape ({rank},2)")
+
+
+def pad_value(value, dtype):
+    """A fill value as an element of dtype, converted as an assignment would."""
+    value = _core.as_tracer(value, dtype) if isinstance(value, (bool, int)) else array(value, dtype)
+    return value if value.ndim == 0 else _core.reshape(value, ())
+
+
+def pad_constant(a, widths, values):
+    pairs = pad_pairs(values, a.ndim, lambda v: v)
+    first = pairs[0][0] if pairs else 0
+    if all(v is first for pair in pairs for v in pair):
+        before, after = zip(*widths) if widths else ((), ())
+        return _core.pad(a, pad_value(first, a.dtype), before, after)
+    for axis, (width, pair) in enumerate(zip(widths, pairs)):      # a corner gets the value of the later axis
+        for side in (0, 1):
+            margin = [0] * a.ndim
+            margin[axis] = width[side]
+            none = (0,) * a.ndim
+            a = _core.pad(a, pad_value(pair[side], a.dtype), *((tuple(margin), none) if side == 0 else (none, tuple(margin))))
+    return a
+
+
+def pad_edge(a, axis, width, mode):
+    n, at = a.shape[axis], (ALL,) * axis
+    ends = [a[(*at, slice(0, 1))], a[(*at, slice(n - 1, n))]]
+    return pad_join(a, axis, width, ends)
+
+
+def pad_join(a, axis, width, ends):
+    """a between its ends (extent 1 along the axis) repeated to the widths."""
+    before, after = (_core.broadcast(e, (*a.shape[:axis], w, *a.shape[axis + 1:])) for e, w in zip(ends, width))
+    return _core.concatenate([before, a, after], axis)
+
+
+def pad_index(a, axis, width, mode, reflect_type="even"):
+    """reflect, symmetric, wrap: NumPy pads the indices."""
+    n = a.shape[axis]
+    if reflect_type == "even":
+        return take_static(a, np.pad(list(range(n)), width, mode=mode).tolist(), axis)
+    edge = 1 if mode == "reflect" else 0
+    if n == 1 and edge or max(width) > n - edge:
+        raise unsupported(f"pad with reflect_type={reflect_type!r} past one period", "pad in several steps")
+    at = (ALL,) * axis
+    before = 2 * a[(*at, slice(0, 1))] - flip(a[(*at, slice(edge, edge + width[0]))], axis)
+    after = 2 * a[(*at, slice(n - 1, n))] - flip(a[(*at, slice(n - edge - width[1], n - edge))], axis)
+    return _core.concatenate([before, a, after], axis)
+
+
+def pad_stat(a, axis, width, mode, stat_length=None):
+    """maximum, minimum, mean of the values at each end."""
+    n, at = a.shape[axis], (ALL,) * axis
+    lengths = (None, None) if stat_length is None else pad_pairs(stat_length, a.ndim)[axis]
+    if any(k is not None and k < (1 if mode != "mean" else 0) for k in lengths):
+        raise ValueError("stat_length of 0 yields no value for padding")
+    left, right = (n if k is None else min(k, n) for k in lengths)
+    ends = []
+    for piece in (a[(*at, slice(0, left))], a[(*at, slice(n - right, n))]):
+        end = {"maximum": np.max, "minimum": np.min, "mean": np.mean}[mode](piece, axis=axis, keepdims=True)
+        ends.append(_core.cast(np.rint(end), a.dtype) if mode == "mean" and a.dtype.kind in "iu" else array(end, a.dtype))
+    return pad_join(a, axis, width, ends)
+
+
+PAD_ARGUMENTS = {"constant": {"constant_values"}, "empty": set(), "edge": set(), "wrap": set(), "reflect": {"reflect_type"},
+                 "symmetric": {"reflect_type"}, "maximum": {"stat_length"}, "minimum": {"stat_length"}, "mean": {"stat_length"}}
+PAD_AXIS = {"edge": pad_edge, "wrap": pad_index, "reflect": pad_index, "symmetric": pad_index,
+            "maximum": pad_stat, "minimum": pad_stat, "mean": pad_stat}

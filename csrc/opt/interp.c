@@ -1,0 +1,568 @@
+/* Kernels in plain C: the judge of the code generator, and the way to run without one.
+ *
+ * A call first prepares: args are put into every access, and each statement gets the list of values that are first used at it, in
+ * order, so that running is straight loops over lists. A value lives in one word (its bits, extended) that is valid for the
+ * body instance in which it was made.
+ *
+ * Coordinates run one by one. Only reductions know of lanes: in a vector FOR coordinate i is combined into partial i mod lanes, and the
+ * partials are merged by halving after the FOR, so a float sum has the order of vector code. */
+#include <math.h>
+#include <string.h>
+#include "opt/kernel.h"
+
+uint64_t interp_violations;
+
+typedef struct { char *base; int64_t stride[KERNEL_MAX_AXES], outer[KERNEL_MAX_AXES], index[KERNEL_MAX_INDEX]; } Place;
+typedef struct { int64_t w[3]; } Cell;                      /* components of a state, as bits */
+typedef struct { uint32_t first, count, laned; } Work;      /* of a statement: its values in `list`; a FOR's first in `laned`; a REDUCE: is laned */
+typedef struct { uint32_t state, next; } Laned;             /* a state that a vector FOR reduces in lanes; next + 1 */
+typedef struct { uint32_t made, end; } Known;               /* while preparing: evaluated by which statement + 1, and the end of that body */
+
+typedef struct {
+    const Kernel *k;
+    const int64_t *args;
+    Arena *arena;
+    char *scratch;
+    Place *places;
+    int64_t *vals;
+    Cell *states, *lanes;                                   /* lanes: KERNEL_MAX_LANES per state that needs them */
+    uint32_t *lanes_at;
+    Work *work;
+    VEC(uint32_t) list;
+    VEC(Laned) laned;
+    Known *known;                                           /* of values */
+    uint32_t *init, *laned_in;                              /* of states: last INIT; the vector FOR that it was listed for, + 1 */
+    int64_t within[KERNEL_MAX_AXES], block[KERNEL_MAX_AXES];  /* 0 where the axis does not run */
+    bool in_block[KERNEL_MAX_AXES];
+    uint32_t lane;
+} Interp;
+
+/* ---- elements and addresses ---- */
+
+static int64_t axis_size(const Interp *r, uint32_t axis)
+{
+    Size s = r->k->axes.at[axis].size;
+    return s.arg >= 0 ? r->args[s.arg] : s.lit;
+}
+
+static int64_t coef_bytes(const Interp *r, Coef c, int64_t unit, int64_t same)
+{
+    switch ((CoefKind)c.kind) {
+    case COEF_ZERO: return 0;
+    case COEF_UNIT: return unit;
+    case COEF_LITERAL: return c.lit;
+    case COEF_RUN: return r->args[c.arg];
+    case COEF_SAME: return same;
+    }
+    return 0;
+}
+
+static void place_access(Interp *r, const Access *x, Place *p)
+{
+    const Array *array = &r->k->arrays.at[x->array];
+    int64_t unit = dtype_info[array->dtype].bytes;
+    p->base = array->kind == ARRAY_SCRATCH ? r->scratch + r->args[array->arg] : (char *)(intptr_t)r->args[array->arg];
+    p->base += x->off_lit + (x->off_arg >= 0 ? r->args[x->off_arg] : 0);
+    for (uint32_t i = 0; i < r->k->axes.len; i++) {
+        p->stride[i] = coef_bytes(r, x->coef[i], unit, 0);
+        p->outer[i] = coef_bytes(r, x->outer[i], unit, p->stride[i] * r->k->axes.at[i].block);
+    }
+    for (int i = 0; i < x->nindex; i++)
+        p->index[i] = coef_bytes(r, x->index[i].coef, unit, 0);
+}
+
+static char *address(const Interp *r, uint32_t access)
+{
+    const Place *p = &r->places[access];
+    const Access *x = &r->k->accesses.at[access];
+    char *at = p->base;
+    for (uint32_t i = 0; i < r->k->axes.len; i++)
+        at += r->within[i] * p->stride[i] + r->block[i] * p->outer[i];
+    for (int i = 0; i < x->nindex; i++)
+        at += r->vals[x->index[i].val] * p->index[i];
+    return at;
+}
+
+/* Whether the element may be touched; in a checked kernel one outside its operand's memory may not, and is counted. */
+static bool allowed(const Interp *r, uint32_t access, const char *at)
+{
+    const Array *array = &r->k->arrays.at[r->k->accesses.at[access].array];
+    if (!r->k->checked || array->kind != ARRAY_OPERAND)
+        return true;
+    intptr_t lo = r->args[array->arg + 1], hi = r->args[array->arg + 2], a = (intptr_t)at;
+    if (a >= lo && a + dtype_info[array->dtype].bytes <= hi)
+        return true;
+    __atomic_fetch_add(&interp_violations, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+static int64_t load(const Interp *r, uint32_t access, const char *at)
+{
+    Dtype t = r->k->arrays.at[r->k->accesses.at[access].array].dtype;
+    bool sign = dtype_info[t].kind == DKIND_INT;
+    uint8_t u8;
+    uint16_t u16;
+    uint32_t u32;
+    int64_t i64;
+    if (!allowed(r, access, at))
+        return 0;
+    switch (dtype_info[t].bytes) {
+    case 1:
+        memcpy(&u8, at, 1);
+        return t == DT_bool_ ? u8 != 0 : sign ? (int8_t)u8 : u8;
+    case 2:
+        memcpy(&u16, at, 2);
+        return sign ? (int16_t)u16 : u16;
+    case 4:
+        memcpy(&u32, at, 4);
+        return sign ? (int32_t)u32 : (int64_t)u32;
+    default:
+        memcpy(&i64, at, 8);
+        return i64;
+    }
+}
+
+static void store(const Interp *r, uint32_t access, char *at, int64_t bits)
+{
+    Dtype t = r->k->arrays.at[r->k->accesses.at[access].array].dtype;
+    uint8_t u8 = (uint8_t)bits;
+    uint16_t u16 = (uint16_t)bits;
+    uint32_t u32 = (uint32_t)bits;
+    if (!allowed(r, access, at))
+        return;
+    switch (dtype_info[t].bytes) {
+    case 1: memcpy(at, &u8, 1); break;
+    case 2: memcpy(at, &u16, 2); break;
+    case 4: memcpy(at, &u32, 4); break;
+    default: memcpy(at, &bits, 8); break;
+    }
+}
+
+static double to_double(Dtype t, int64_t bits)
+{
+    double x;
+    float f;
+    if (t == DT_float64) {
+        memcpy(&x, &bits, sizeof x);
+        return x;
+    }
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static int64_t from_double(Dtype t, double x)
+{
+    int64_t bits = 0;
+    float f = (float)x;
+    if (t == DT_float64)
+        memcpy(&bits, &x, sizeof x);
+    else
+        memcpy(&bits, &f, sizeof f);
+    return bits;
+}
+
+/* ---- monoids: the definition of every state; the generator's may differ in rounding only ---- */
+
+static int64_t extreme(Dtype t, bool high)
+{
+    int size = 8 * dtype_info[t].bytes;
+    switch (dtype_info[t].kind) {
+    case DKIND_BOOL: return high;
+    case DKIND_INT: return high ? INT64_MAX >> (64 - size) : INT64_MIN >> (64 - size);
+    case DKIND_UINT: return high ? (int64_t)(UINT64_MAX >> (64 - size)) : 0;
+    case DKIND_FLOAT: return from_double(t, high ? INFINITY : -INFINITY);
+    case DKIND_COMPLEX: break;
+    }
+    return 0;
+}
+
+static Cell state_identity(State s)
+{
+    Dtype t = s.dtype;
+    switch (monoid_info[s.monoid].identity) {
+    case MONOID_ID_ZERO: return (Cell){ { 0 } };
+    case MONOID_ID_ONE: return (Cell){ { eval_elementwise(OP_cast, DT_int64, t, 1, 0, 0) } };
+    case MONOID_ID_LOWEST: return (Cell){ { extreme(t, false) } };
+    case MONOID_ID_HIGHEST: return (Cell){ { extreme(t, true) } };
+    case MONOID_ID_OWN: break;
+    }
+    if (s.monoid == MONOID_argmax || s.monoid == MONOID_argmin)
+        return (Cell){ { extreme(t, s.monoid == MONOID_argmin), INT64_MAX } };
+    return (Cell){ { 0 } };
+}
+
+/* Knuth's TwoSum: hi + lo stays the exact sum. A sum that is not finite has no error to carry: inf - inf would make it NaN. */
+static void merge_sum2(Dtype t, Cell *s, int64_t hi, int64_t lo)
+{
+    double a = to_double(t, s->w[0]), b = to_double(t, hi);
+    int64_t sum = eval_elementwise(OP_add, t, t, s->w[0], hi, 0);
+    double x = to_double(t, sum);
+    double back = to_double(t, from_double(t, x - a));
+    double error = isfinite(x) ? to_double(t, from_double(t, a - to_double(t, from_double(t, x - back))))
+                                     + to_double(t, from_double(t, b - back)) : 0;
+    s->w[0] = sum;
+    lo = eval_elementwise(OP_add, t, t, from_double(t, error), lo, 0);
+    s->w[1] = eval_elementwise(OP_add, t, t, s->w[1], lo, 0);
+}
+
+/* The greatest (least) value and its first index; the first NaN if there is one. */
+static void merge_arg(State m, Cell *s, int64_t value, int64_t index)
+{
+    Dtype t = m.dtype;
+    bool floats = dtype_info[t].kind == DKIND_FLOAT;
+    bool nan = floats && isnan(to_double(t, value)), held = floats && isnan(to_double(t, s->w[0]));
+    bool less = eval_elementwise(OP_less, t, DT_bool_, s->w[0], value, 0), greater = eval_elementwise(OP_less, t, DT_bool_, value, s->w[0], 0);
+    bool better = m.monoid == MONOID_argmax ? less : greater, equal = nan || held ? nan && held : !less && !greater;
+    if ((nan && !held) || better || (equal && index < s->w[1]))
+        *s = (Cell){ { value, index } };
+}
+
+/* Chan's merge of count, mean and sum of squared deviations. */
+static void merge_moments(Dtype t, Cell *s, double n2, double mean2, double m2)
+{
+    double n1 = to_double(t, s->w[0]), mean1 = to_double(t, s->w[1]), n = n1 + n2, d = mean2 - mean1;
+    if (n2 == 0)
+        return;
+    double mean = n1 == 0 ? mean2 : mean1 + d * (n2 / n);
+    double dev = n1 == 0 ? m2 : to_double(t, s->w[2]) + m2 + d * d * (n1 * n2 / n);
+    *s = (Cell){ { from_double(t, n), from_double(t, mean), from_double(t, dev) } };
+}
+
+static void state_merge(State m, Cell *s, const Cell *x)
+{
+    Dtype t = m.dtype;
+    if (m.monoid == MONOID_sum2)
+        merge_sum2(t, s, x->w[0], x->w[1]);
+    else if (m.monoid == MONOID_argmax || m.monoid == MONOID_argmin)
+        merge_arg(m, s, x->w[0], x->w[1]);
+    else if (m.monoid == MONOID_moments)
+        merge_moments(t, s, to_double(t, x->w[0]), to_double(t, x->w[1]), to_double(t, x->w[2]));
+    else
+        s->w[0] = eval_elementwise(monoid_info[m.monoid].combine, t, t, s->w[0], x->w[0], 0);
+}
+
+static void run_reduce(Interp *r, const Stmt *s, bool laned)
+{
+    State m = r->k->states.at[s->a];
+    Cell *cell = laned ? &r->lanes[r->lanes_at[s->a] + r->lane] : &r->states[s->a];
+    Cell x = { { r->vals[s->b], s->c ? r->vals[s->c] : 0, s->d ? r->vals[s->d] : 0 } };
+    if (m.monoid == MONOID_moments && !s->c)
+        x = (Cell){ { from_double(m.dtype, 1), r->vals[s->b], 0 } };
+    state_merge(m, cell, &x);
+}
+
+static void lanes_open(Interp *r, const Stmt *s, uint32_t first)
+{
+    for (uint32_t i = first; i; i = r->laned.at[i - 1].next) {
+        uint32_t state = r->laned.at[i - 1].state;
+        Cell none = state_identity(r->k->states.at[state]);
+        for (uint32_t l = 0; l < s->lanes; l++)
+            r->lanes[r->lanes_at[state] + l] = none;
+    }
+}
+
+static void lanes_close(Interp *r, const Stmt *s, uint32_t first)
+{
+    for (uint32_t i = first; i; i = r->laned.at[i - 1].next) {
+        uint32_t state = r->laned.at[i - 1].state;
+        State m = r->k->states.at[state];
+        Cell *lane = &r->lanes[r->lanes_at[state]];
+        for (uint32_t half = s->lanes / 2; half; half /= 2)
+            for (uint32_t l = 0; l < half; l++)
+                state_merge(m, &lane[l], &lane[l + half]);
+        state_merge(m, &r->states[state], &lane[0]);
+    }
+}
+
+/* ---- DOT: three loops; floats accumulate in double and are rounded once ---- */
+
+static int64_t dot_extent(const Interp *r, uint32_t axis)
+{
+    int64_t size = axis_size(r, axis), block = r->k->axes.at[axis].block;
+    if (!r->in_block[axis])
+        return size;
+    int64_t left = size - r->block[axis] * block;
+    return left < block ? left : block;
+}
+
+static int64_t dot_offset(const Interp *r, uint32_t access, uint32_t axis, int64_t i)
+{
+    const Place *p = &r->places[access];
+    int64_t block = r->k->axes.at[axis].block;
+    if (!block || r->in_block[axis])
+        return i * p->stride[axis];
+    return i / block * p->outer[axis] + i % block * p->stride[axis];
+}
+
+static int64_t dot_element(const Interp *r, const Stmt *s, Dtype t, char *a, char *b, int64_t start)
+{
+    int64_t nk = dot_extent(r, s->axis_k);
+    bool floats = dtype_info[t].kind == DKIND_FLOAT;
+    double sum = floats ? to_double(t, start) : 0;
+    uint64_t wrapping = (uint64_t)start;
+    for (int64_t k = 0; k < nk; k++) {
+        int64_t x = load(r, s->b, a + dot_offset(r, s->b, s->axis_k, k));
+        int64_t y = load(r, s->c, b + dot_offset(r, s->c, s->axis_k, k));
+        if (floats)
+            sum += to_double(t, x) * to_double(t, y);
+        else
+            wrapping += (uint64_t)x * (uint64_t)y;
+    }
+    return floats ? from_double(t, sum) : (int64_t)wrapping;
+}
+
+static void run_dot(const Interp *r, const Stmt *s)
+{
+    Dtype t = r->k->arrays.at[r->k->accesses.at[s->a].array].dtype;
+    char *c = address(r, s->a), *a = address(r, s->b), *b = address(r, s->c);
+    int64_t nm = dot_extent(r, s->axis), nn = dot_extent(r, s->axis_n);
+    for (int64_t m = 0; m < nm; m++)
+        for (int64_t n = 0; n < nn; n++) {
+            char *at = c + dot_offset(r, s->a, s->axis, m) + dot_offset(r, s->a, s->axis_n, n);
+            int64_t start = s->add ? load(r, s->a, at) : 0;
+            store(r, s->a, at, dot_element(r, s, t, a + dot_offset(r, s->b, s->axis, m), b + dot_offset(r, s->c, s->axis_n, n), start));
+        }
+}
+
+/* ---- running ---- */
+
+static int64_t evaluate(const Interp *r, const Val *v)
+{
+    switch ((ValKind)v->kind) {
+    case VAL_LOAD: return load(r, v->a, address(r, v->a));
+    case VAL_AXIS: return r->block[v->a] * r->k->axes.at[v->a].block + r->within[v->a];
+    case VAL_STATE: return r->states[v->a].w[v->b];
+    case VAL_OP: {
+        Dtype in = r->k->vals.at[v->op == OP_where ? v->b : v->a].dtype;
+        return eval_elementwise(v->op, in, v->dtype, r->vals[v->a], r->vals[v->b], r->vals[v->c]);
+    }
+    case VAL_NONE: case VAL_CONST: break;
+    }
+    return 0;
+}
+
+static void run_check(const Interp *r, const Stmt *s)
+{
+    int64_t *status = (int64_t *)(intptr_t)r->args[s->c], none = 0;
+    if (!r->vals[s->a])
+        __atomic_compare_exchange_n(status, &none, (int64_t)s->b, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void run(Interp *r, uint32_t first, uint32_t end);
+
+static void run_for(Interp *r, uint32_t at)
+{
+    const Stmt *s = &r->k->stmts.at[at];
+    int64_t n = kernel_trips(r->k, s, r->args), block = r->k->axes.at[s->axis].block;
+    int64_t *coordinate = s->part == PART_BLOCKS ? &r->block[s->axis] : &r->within[s->axis];
+    uint32_t laned = r->work[at].laned;
+    if (s->part == PART_WITHIN) {
+        int64_t left = axis_size(r, s->axis) - r->block[s->axis] * block;
+        n = left < block ? left : block;
+    }
+    if (s->part == PART_BLOCKS)
+        r->in_block[s->axis] = true;
+    if (s->lanes)
+        lanes_open(r, s, laned);
+    for (int64_t i = 0; i < n; i++) {
+        *coordinate = i;
+        if (s->lanes)
+            r->lane = (uint32_t)i & (s->lanes - 1u);
+        run(r, at + 1, s->end);
+    }
+    *coordinate = 0;
+    if (s->part == PART_BLOCKS)
+        r->in_block[s->axis] = false;
+    if (s->lanes)
+        lanes_close(r, s, laned);
+}
+
+static void run(Interp *r, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i = r->k->stmts.at[i].end) {
+        const Stmt *s = &r->k->stmts.at[i];
+        const Work *w = &r->work[i];
+        for (uint32_t j = 0; j < w->count; j++) {
+            uint32_t id = r->list.at[w->first + j];
+            r->vals[id] = evaluate(r, &r->k->vals.at[id]);
+        }
+        switch ((StmtKind)s->kind) {
+        case STMT_FOR: run_for(r, i); break;
+        case STMT_INIT: r->states[s->a] = state_identity(r->k->states.at[s->a]); break;
+        case STMT_REDUCE: run_reduce(r, s, w->laned); break;
+        case STMT_STORE: store(r, s->a, address(r, s->a), r->vals[s->b]); break;
+        case STMT_DOT: run_dot(r, s); break;
+        case STMT_CHECK: run_check(r, s); break;
+        }
+    }
+}
+
+/* Grid point p of the row-major index over the grid FORs. */
+static void run_point(Interp *r, int64_t p)
+{
+    const Kernel *k = r->k;
+    for (uint32_t i = k->ngrid; i-- > 0;) {
+        const Stmt *s = &k->stmts.at[i];
+        int64_t n = kernel_trips(k, s, r->args);
+        *(s->part == PART_BLOCKS ? &r->block[s->axis] : &r->within[s->axis]) = p % n;
+        r->in_block[s->axis] = s->part == PART_BLOCKS;
+        p /= n;
+    }
+    run(r, k->ngrid, k->stmts.len);
+}
+
+/* ---- preparing ---- */
+
+/* Puts the value, after what it reads, on the statement's list unless a body that is still open has it. */
+static void need(Interp *r, uint32_t id, uint32_t at, uint32_t body_end)
+{
+    const Val *v = &r->k->vals.at[id];
+    Known *known = &r->known[id];
+    if (v->kind == VAL_NONE || v->kind == VAL_CONST || (known->made && at < known->end))
+        return;
+    if (v->kind == VAL_OP) {
+        need(r, v->a, at, body_end);
+        need(r, v->b, at, body_end);
+        need(r, v->c, at, body_end);
+    }
+    if (v->kind == VAL_LOAD) {
+        const Access *x = &r->k->accesses.at[v->a];
+        for (int i = 0; i < x->nindex; i++)
+            need(r, x->index[i].val, at, body_end);
+    }
+    known->made = at + 1;
+    known->end = body_end;
+    uint32_t *item = vec_push(r->arena, &r->list);
+    if (item)
+        *item = id;
+}
+
+static void need_index(Interp *r, uint32_t access, uint32_t at, uint32_t body_end)
+{
+    const Access *x = &r->k->accesses.at[access];
+    for (int i = 0; i < x->nindex; i++)
+        need(r, x->index[i].val, at, body_end);
+}
+
+/* A REDUCE in a vector FOR of a state set outside of it goes into lanes. `vector` is that FOR + 1, 0: none. */
+static void prepare_reduce(Interp *r, uint32_t at, uint32_t vector)
+{
+    uint32_t state = r->k->stmts.at[at].a;
+    if (!vector || r->init[state] >= vector)
+        return;
+    r->work[at].laned = 1;
+    if (r->laned_in[state] == vector)
+        return;
+    r->laned_in[state] = vector;
+    Laned *item = vec_push(r->arena, &r->laned);
+    if (!item)
+        return;
+    *item = (Laned){ state, r->work[vector - 1].laned };
+    r->work[vector - 1].laned = r->laned.len;
+}
+
+static void prepare_stmt(Interp *r, uint32_t at, uint32_t body_end, uint32_t vector)
+{
+    const Stmt *s = &r->k->stmts.at[at];
+    r->work[at].first = r->list.len;
+    switch ((StmtKind)s->kind) {
+    case STMT_FOR: break;
+    case STMT_INIT: r->init[s->a] = at; break;
+    case STMT_REDUCE:
+        need(r, s->b, at, body_end);
+        need(r, s->c, at, body_end);
+        need(r, s->d, at, body_end);
+        prepare_reduce(r, at, vector);
+        break;
+    case STMT_STORE:
+        need(r, s->b, at, body_end);
+        need_index(r, s->a, at, body_end);
+        break;
+    case STMT_DOT:
+        need_index(r, s->a, at, body_end);
+        need_index(r, s->b, at, body_end);
+        need_index(r, s->c, at, body_end);
+        break;
+    case STMT_CHECK: need(r, s->a, at, body_end); break;
+    }
+    r->work[at].count = r->list.len - r->work[at].first;
+}
+
+static void prepare_body(Interp *r, uint32_t first, uint32_t end, uint32_t vector)
+{
+    for (uint32_t i = first; i < end; i = r->k->stmts.at[i].end) {
+        const Stmt *s = &r->k->stmts.at[i];
+        prepare_stmt(r, i, end, vector);
+        if (s->kind == STMT_FOR)
+            prepare_body(r, i + 1, s->end, s->lanes ? i + 1 : vector);
+    }
+}
+
+/* Partials for each state that is ever reduced in lanes. */
+static void prepare_lanes(Interp *r)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->k->states.len; i++)
+        if (r->laned_in[i])
+            r->lanes_at[i] = KERNEL_MAX_LANES * count++;
+    if (count)
+        r->lanes = arena_alloc(r->arena, count * KERNEL_MAX_LANES * sizeof *r->lanes);
+}
+
+static bool dtype_known(Dtype t)
+{
+    return t != DT_float16 && t != DT_bfloat16 && dtype_info[t].kind != DKIND_COMPLEX;
+}
+
+static bool kernel_known(const Kernel *k)
+{
+    bool known = true;
+    for (uint32_t i = 1; i < k->vals.len; i++)
+        known &= dtype_known(k->vals.at[i].dtype);
+    for (uint32_t i = 0; i < k->arrays.len; i++)
+        known &= dtype_known(k->arrays.at[i].dtype);
+    for (uint32_t i = 0; i < k->states.len; i++)
+        known &= dtype_known(k->states.at[i].dtype);
+    return known;
+}
+
+static bool prepare(Interp *r)
+{
+    const Kernel *k = r->k;
+    r->places = arena_alloc(r->arena, (k->accesses.len + 1) * sizeof *r->places);
+    r->vals = arena_alloc(r->arena, k->vals.len * sizeof *r->vals);
+    r->known = arena_alloc(r->arena, k->vals.len * sizeof *r->known);
+    r->work = arena_alloc(r->arena, (k->stmts.len + 1) * sizeof *r->work);
+    r->states = arena_alloc(r->arena, (k->states.len + 1) * sizeof *r->states);
+    uint32_t *words = arena_alloc(r->arena, (k->states.len + 1) * 3 * sizeof *words);
+    if (arena_err(r->arena)->kind != ERR_NONE)
+        return false;
+    r->init = words;
+    r->laned_in = words + k->states.len;
+    r->lanes_at = words + 2 * k->states.len;
+    for (uint32_t i = 0; i < k->accesses.len; i++)
+        place_access(r, &k->accesses.at[i], &r->places[i]);
+    for (uint32_t i = 1; i < k->vals.len; i++)
+        if (k->vals.at[i].kind == VAL_CONST)
+            r->vals[i] = (int64_t)((uint64_t)k->vals.at[i].b << 32 | k->vals.at[i].a);
+    prepare_body(r, 0, k->stmts.len, 0);
+    prepare_lanes(r);
+    return arena_err(r->arena)->kind == ERR_NONE;
+}
+
+bool interp_kernel(const Kernel *k, const int64_t *args, int64_t begin, int64_t end, char *scratch)
+{
+    Err err = { 0 };
+    if (!kernel_known(k))
+        return false;
+    Arena *arena = arena_new(&err);
+    if (!arena)
+        return false;
+    Interp r = { .k = k, .args = args, .arena = arena, .scratch = scratch };
+    bool ready = prepare(&r);
+    int64_t points = kernel_grid(k, args);                  /* none where an extent is 0, whatever the caller says */
+    for (int64_t p = begin; ready && p < end && p < points; p++)
+        run_point(&r, p);
+    arena_free(arena);
+    return ready;
+}

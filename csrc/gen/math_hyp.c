@@ -59,13 +59,13 @@ static Value log1p_plus(Emit *e, Value t, Value big) {
     return v_select(e, v_fcmp(e, LLVMRealOEQ, t, v_f(e, dt, INFINITY)), t, y);
 }
 
-/* log(x + sqrt(x^2 + 1)) = log1p(x + x^2 / (1 + sqrt(x^2 + 1))), log x + ln 2 where x^2 + 1 rounds to x^2 */
+/* log(x + sqrt(x^2 + 1)) = log1p(x + x^2 / (1 + sqrt(x^2 + 1))), log x + ln 2 where x^2 might overflow */
 LLVMValueRef emit_arcsinh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
     (void)b, (void)c;
     if (!row_of(dt))
         return through_float64(e, emit_arcsinh, a, NULL);
     Value x = v_fabs(e, a), one = v_f(e, dt, 1);
-    Value big = v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, 0x1p28));
+    Value big = v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, 0x1p500));
     Value square = v_fmul(e, x, x);
     Value root = v_sqrt(e, v_fadd(e, square, one));
     Value t = v_fadd(e, x, v_fdiv(e, square, v_fadd(e, root, one)));
@@ -79,7 +79,7 @@ LLVMValueRef emit_arccosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLV
     if (!row_of(dt))
         return through_float64(e, emit_arccosh, a, NULL);
     Value one = v_f(e, dt, 1);
-    Value big = v_fcmp(e, LLVMRealOGT, a, v_f(e, dt, 0x1p28));
+    Value big = v_fcmp(e, LLVMRealOGT, a, v_f(e, dt, 0x1p500));
     Value t = v_fsub(e, a, one);
     Value root = v_sqrt(e, v_madd(e, t, t, v_fadd(e, t, t)));
     Value y = log1p_plus(e, v_select(e, big, a, v_fadd(e, t, root)), big);

@@ -79,11 +79,16 @@ static Value exp_two(Emit *e, Two x) {
     return scale(e, dt, v_fadd(e, v_f(e, dt, 1), v_fadd(e, p.r.hi, rest)), p.n);
 }
 
+/* y within 2^65: beyond, x^y is 0, 1 or infinite; so 1^inf is no NaN, and products are exact without FMA too. NaN stays. */
+static Value limited(Emit *e, Value y) {
+    Value most = v_f(e, DT_float64, 0x1p65);
+    return v_fmin_c(e, most, v_fmax_c(e, v_f(e, DT_float64, -0x1p65), y));
+}
+
 /* e^(y log x) for x > 0 (0 and infinity too), y finite and not NaN where x is 0 or infinite and y 0. */
 static Value power_float64(Emit *e, Value x, Value y) {
     Dtype dt = DT_float64;
-    Value big = v_f(e, dt, 0x1p65);       /* beyond, x^y is 0, 1 or infinite: and products of big numbers are not exact without FMA */
-    y = v_fmin_c(e, big, v_fmax_c(e, v_fneg(e, big), y));
+    y = limited(e, y);
     Two ln = log_two(e, x);
     Value infinite = v_f(e, dt, INFINITY);
     Value extreme = v_select(e, is_zero(e, dt, x), v_f(e, dt, -INFINITY), x);     /* 0, infinity, NaN */
@@ -102,7 +107,7 @@ static Value power_float32(Emit *e, Value x, Value y) {
     Dtype dt = DT_float64;
     Mantissa parts = mantissa(e, dt, v_fpcast(e, x, dt));
     Value ln = v_select(e, plain, log_sum(e, dt, parts.k, v_fsub(e, parts.m, v_f(e, dt, 1))), extreme);
-    return v_fpcast(e, exp_scaled(e, dt, v_fmul(e, v_fpcast(e, y, dt), ln), 0), DT_float32);
+    return v_fpcast(e, exp_scaled(e, dt, v_fmul(e, limited(e, v_fpcast(e, y, dt)), ln), 0), DT_float32);
 }
 
 /* What y is: an integer, an odd one. Adding 2^p to |y| rounds it to an integer and leaves its parity in the lowest bit. */

@@ -25,7 +25,7 @@ typedef struct {
 
 /* What a leaf of the result tree is made from on each call. */
 typedef enum {
-    RESULT_NEW,                 /* a new array (or NumPy scalar) from graph output `output` */
+    RESULT_NEW,                 /* a new array (or NumPy scalar) from graph output `output`; results with the same output are the same object */
     RESULT_INPUT,               /* the very object of input `input` */
     RESULT_INPUT_VIEW,          /* a NumPy view of input `input` */
     RESULT_NEW_VIEW,            /* a NumPy view of the new array of graph output `output` (results that share a base share it) */
@@ -35,7 +35,10 @@ typedef enum {
 
 /* A basic view: axis k of the view steps step[k] elements along axis axis[k] of its base (axis -1: a new or broadcast axis, stride 0),
  * and the view's element 0 is element start[] of the base. */
-typedef struct { int rank, base_rank; int8_t axis[MAX_RANK]; int64_t shape[MAX_RANK], step[MAX_RANK], start[MAX_RANK]; } View;
+typedef struct {
+    int rank, base_rank; int8_t axis[MAX_RANK]; int64_t shape[MAX_RANK], step[MAX_RANK], start[MAX_RANK];
+    bool flat;                  /* the base is read as its elements in a row (base_rank 1, it is C-contiguous): step and start count elements */
+} View;
 
 typedef struct {
     ResultKind kind;
@@ -66,6 +69,9 @@ Trace *trace_begin(const TraceOptions *options);            /* NULL with an exce
 /* A tracer for argument leaf number `leaf`: value is an exact ndarray (any layout), a NumPy scalar, or a Python
  * number; `alias` >= 0: the same array object as that earlier leaf (they share their cell). */
 PyObject *trace_leaf(Trace *t, int leaf, PyObject *value, int alias);
+/* Called right after trace_begin() with the function and the leaves of its arguments: makes guards on the captured state that its code and
+ * the code it calls can read. false with an exception. */
+bool trace_watch(Trace *t, PyObject *function, PyObject *const *leaves, int n);
 /* After the function returned: classifies n result leaves (tracers, arrays, numbers, other objects), appends write-backs and results
  * to the graph's outputs. false with an exception. */
 bool trace_finish(Trace *t, PyObject *const *leaves, int n, TraceResult *out);

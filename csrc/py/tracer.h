@@ -1,0 +1,240 @@
+/* The trace side of py/: what the tracer's own files share. Read trace.h first.
+ *
+ * A Cell is one array object of the traced program: a leaf, a captured array or an array made in the function. Its `node` is its
+ * value now, `version` counts the writes. A Tracer is the Python object a user holds: a cell, a Map (which part of the cell, NULL:
+ * all of it) and a kind. A tracer keeps the node it derived last; a write anywhere into the cell raises the version, and
+ * the next read derives again. So aliasing is a fact about cells. Every write goes through cell_rebind().
+ *
+ * Cells are counted by their tracers and listed in their trace, which clears cell->trace when it ends; a tracer whose
+ * cell has no trace any more refuses every use. Maps live in the trace's arena. */
+#pragma once
+#include "py/np.h"
+#include "py/trace.h"
+
+/* Whether NumPy's array would be C-contiguous: surely, if all inputs are, or not known. */
+typedef enum { LAYOUT_C, LAYOUT_INPUTS, LAYOUT_UNKNOWN } Layout;
+typedef enum { OWNER_LOCAL, OWNER_LEAF, OWNER_CAPTURED } Owner;
+
+typedef struct Cell Cell;
+struct Cell {
+    Trace *trace;                 /* NULL: the trace has ended */
+    Cell *prev, *next;            /* in the trace's list */
+    int refs;
+    Id node;
+    uint32_t version;
+    int input;                    /* LEAF, CAPTURED: graph input; else -1 */
+    uint8_t owner, layout;
+    bool readonly;
+    int views[3];                 /* live tracers that are reshaped views if [Layout] says so */
+};
+
+/* A view of its parent (NULL: the cell). Basic: axis k of the view runs along axis[k] of the parent (-1: a new axis) by step[k],
+ * from element start[]; start has the parent's rank; offset, if there is one, has nodes that stand for start (0: start
+ * counts). Reshape: the same elements in C order; only rank and shape count. */
+typedef struct Map Map;
+struct Map {
+    const Map *parent;
+    uint8_t rank, base_rank, layout;    /* layout: when NumPy's reshape is a view, the worst along the chain */
+    bool reshape, readonly;             /* readonly: an axis is broadcast */
+    int8_t *axis;
+    int64_t *shape, *step, *start;
+    Id *offset;
+};
+
+typedef enum { TRACER_ARRAY, TRACER_NUMPY_SCALAR, TRACER_PYTHON_SCALAR } TracerKind;
+typedef struct {
+    PyObject_HEAD
+    Cell *cell;
+    const Map *map;
+    Id node;                      /* of this view at `version` */
+    uint32_t version;
+    int reg;                      /* PYTHON_SCALAR: its register */
+    uint8_t kind;
+} Tracer;
+
+/* What the trace side knows of a graph input besides TraceInput. */
+typedef struct {
+    bool contiguous, readonly;    /* of the array met while tracing */
+    bool constant;                /* an array of our own whose elements never change */
+    uint64_t hash;                /* CAPTURED: of its elements when it was met */
+} InputFact;
+
+typedef struct { PyObject *code; int lasti; } Source;                    /* strong */
+typedef struct { Cell *cell; Id node; uint32_t version; } Undo;          /* a journal entry; owns a reference to the cell */
+typedef struct { int reg; Dtype dtype; Id node; } RegisterInput;
+typedef struct { GraphMark graph; uint32_t inputs, facts, journal; } TraceMark;
+
+struct TracePrivate {
+    Cell *cells;                  /* list of all live cells */
+    Cell *scalar_cell;            /* of all Python scalars */
+    VEC(InputFact) facts;         /* by graph input number */
+    VEC(Source) sources;          /* by source id - 1 */
+    uint32_t *source_table, source_cap;
+    struct { PyObject *code; bool internal; } frames[64];   /* whose code a frame runs: direct-mapped, strong */
+    VEC(RegisterInput) registers;
+    VEC(PyObject *) leaves;       /* tracers by leaf, strong */
+    PyObject *captured;           /* dict: id of an array -> number of its input */
+    VEC(uint8_t) depends;         /* per node: it depends on an input */
+    VEC(Undo) journal;
+    int marks;                    /* open marks; the journal is kept only under one */
+    bool ended;
+};
+
+extern PyTypeObject *tracer_type;
+static inline bool is_tracer(PyObject *o) { return Py_TYPE(o) == tracer_type; }
+
+/* Adds the tracer's type and functions to pyxla._core; -1 with an exception. */
+int tracer_module_init(PyObject *module);
+
+/* ---- trace.c ---- */
+/* The current trace with the source of new nodes set to the user's frame; NULL with a TraceError when there is none. */
+Trace *op_begin(void);
+/* Raises the trace's error and clears it, so that a user who catches the exception can go on. Returns NULL. */
+PyObject *trace_fail(Trace *t);
+/* Source id of the innermost frame that is neither pyxla's nor NumPy's, 0: none. */
+uint32_t source_here(Trace *t);
+/* Whether the running frame belongs to NumPy (then hooks leave it alone). */
+bool caller_is_numpy(void);
+/* Input number of a captured ndarray; its elements are read at every call. -1 with an exception. */
+int trace_capture(Trace *t, PyObject *array);
+/* Input number of an array of our own that never changes. -1 with an exception. */
+int trace_constant(Trace *t, PyObject *array);
+/* The input node of a number of the scalar program as dtype. 0 with the trace's error. */
+Id trace_register(Trace *t, int reg, Dtype dtype);
+/* Asks that all array inputs be C-contiguous from now on; false if one is not. */
+bool trace_rely_contiguous(Trace *t);
+TraceMark trace_mark(Trace *t);
+void trace_rollback(Trace *t, TraceMark mark);
+void trace_commit(Trace *t);
+/* Whether a node depends on an input that can change (finish, concrete values). */
+bool trace_depends(Trace *t, Id id);
+
+/* ---- cell.c: tracers, views, writes; NULL or false with an exception ---- */
+/* A new array object with this value. */
+PyObject *tracer_array(Trace *t, Id node, Layout layout);
+/* What a ufunc returns for this value: an array, or a NumPy scalar if rank is 0. */
+PyObject *tracer_result(Trace *t, Id node, Layout layout);
+PyObject *tracer_scalar(Trace *t, int reg);
+PyObject *tracer_input(Trace *t, int input, Owner owner, TracerKind kind);
+/* A view of a tracer; takes the map over. */
+PyObject *tracer_view(Tracer *base, Map *map);
+/* Node of a tracer's value now; 0 with an exception. Not for PYTHON_SCALAR. */
+Id tracer_node(Tracer *x);
+/* The live trace of a tracer, which must be the current one; NULL with a TraceError. */
+Trace *tracer_trace(Tracer *x);
+/* Layout of what an elementwise op of this tracer gives. */
+Layout tracer_layout(const Tracer *x);
+Dtype tracer_dtype(const Tracer *x);
+int tracer_rank(const Tracer *x);
+const int64_t *tracer_shape(const Tracer *x);
+/* Stores a value of exactly the tracer's shape and dtype into the array, through the view. */
+bool tracer_store(Tracer *x, Id value);
+/* Whether the tracer may be written to. */
+bool tracer_writable(Tracer *x);
+void cell_rebind(Cell *c, Id node);
+void cell_unref(Cell *c);
+
+/* ---- map.c ---- */
+Map *map_basic(Trace *t, const Map *parent, int rank, int base_rank, const int8_t *axis, const int64_t *shape, const int64_t *step,
+               const int64_t *start, const Id *offset);
+Map *map_reshape(Trace *t, const Map *parent, int rank, const int64_t *shape, Layout layout);
+/* Node of the view of `base`, the parent's node. */
+Id map_read(Graph *g, const Map *m, Id base);
+/* The parent's node after the view was replaced by value. */
+Id map_write(Graph *g, const Map *m, Id base, Id value);
+/* Strides and offset, in elements, of the view of a C-contiguous cell of this shape. false: not known before the run. */
+bool map_strides(const Map *m, int rank, const int64_t *shape, int64_t *stride, int64_t *offset);
+/* NumPy's rule for a reshape without a copy; strides in elements. */
+bool reshape_strides(int rank, const int64_t *shape, const int64_t *stride, int new_rank, const int64_t *new_shape, int64_t *new_stride);
+/* The View of a chain of static basic maps; false if it has others. */
+bool map_view(const Map *m, int base_rank, View *out);
+
+/* ---- ufunc.c ---- */
+/* An operand of an operation: an array's node, or a number whose dtype yields. */
+typedef struct {
+    Id node;                      /* 0: a Python number */
+    uint8_t code;                 /* Dtype, or CODE_INT ... for Python numbers; CODE_OTHER: not an operand */
+    uint8_t layout;
+    int reg;                      /* a number: its register, -1: `number` */
+    PyObject *number;             /* borrowed */
+} Operand;
+enum { CODE_INT = DT_COUNT, CODE_FLOAT, CODE_COMPLEX, CODE_OTHER };
+
+/* Reads an operand; false with an exception. Sequences become arrays if `sequences`. */
+bool operand_read(Trace *t, PyObject *o, Operand *out, bool sequences);
+/* The operand's node as dtype; 0 with an exception or with the trace's error. */
+Id operand_node(Trace *t, const Operand *x, Dtype dtype);
+/* dtype of the operand as an array of its own. */
+Dtype operand_dtype(const Operand *x);
+/* A node broadcast to a shape; 0 with the trace's error. */
+Id broadcast_to(Graph *g, Id a, const int64_t *shape, int rank);
+/* The value as something that can be stored into an array of this shape and dtype: cast, broadcast; NumPy's errors. */
+Id value_for_store(Trace *t, PyObject *value, Dtype dtype, const int64_t *shape, int rank);
+/* A constant of a number; 0 with an exception or the trace's error. */
+Id number_node(Trace *t, PyObject *number, Dtype dtype);
+bool ufunc_init(void);
+PyObject *tracer_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+
+/* ---- operators.c: Python's operators ---- */
+extern PyType_Slot operator_slots[];
+PyObject *tracer_compare(PyObject *a, PyObject *b, int op);
+
+typedef enum {
+#define UFUNC(name, nin, rule, op) UF_##name,
+#include "py/ufuncs.def"
+#undef UFUNC
+    UF_COUNT
+} Ufunc;
+/* One ufunc on operands; returns NotImplemented if an operand is foreign. */
+PyObject *ufunc_binary(Ufunc u, PyObject *a, PyObject *b);
+PyObject *ufunc_unary(Ufunc u, PyObject *a);
+/* x op= b: written through x's cell. New reference to x. */
+PyObject *ufunc_inplace(Ufunc u, Tracer *x, PyObject *b);
+
+/* ---- index.c ---- */
+PyObject *tracer_getitem(PyObject *self, PyObject *key);
+int tracer_setitem(PyObject *self, PyObject *key, PyObject *value);
+PyObject *tracer_item(PyObject *self, Py_ssize_t i);
+
+/* ---- scalar.c ---- */
+typedef enum {
+    SCALAR_LEAF, SCALAR_CONST, SCALAR_ADD, SCALAR_SUB, SCALAR_MUL, SCALAR_TRUEDIV, SCALAR_FLOORDIV, SCALAR_MOD, SCALAR_POW, SCALAR_LSHIFT,
+    SCALAR_RSHIFT, SCALAR_AND, SCALAR_OR, SCALAR_XOR, SCALAR_NEG, SCALAR_POS, SCALAR_ABS, SCALAR_INVERT,
+    SCALAR_LT, SCALAR_LE, SCALAR_EQ, SCALAR_NE, SCALAR_GT, SCALAR_GE,      /* in the order of Py_LT ... */
+    SCALAR_CALL                   /* object(a) or object(a, b) */
+} ScalarOp;
+struct ScalarProgram *scalars_new(void);
+/* Registers, with today's value; -1 with an exception. b < 0: one operand. */
+int scalars_add_leaf(struct ScalarProgram *p, int leaf, PyObject *value);
+int scalars_add_const(struct ScalarProgram *p, PyObject *value);
+int scalars_add(struct ScalarProgram *p, ScalarOp op, int a, int b, PyObject *callable);
+PyObject *scalars_value(const struct ScalarProgram *p, int reg);           /* borrowed */
+/* Whether o is exactly a Python bool, int, float or complex. */
+bool is_number(PyObject *o);
+/* op on Python scalars, at least one of them traced; NotImplemented if one is neither. b may be NULL. */
+PyObject *scalar_operate(ScalarOp op, PyObject *a, PyObject *b, PyObject *callable);
+/* Today's value of a Python scalar, guarded. New reference. */
+PyObject *scalar_concrete(Tracer *x);
+
+/* ---- guard.c ---- */
+struct GuardList *guards_new(void);
+bool guard_value(struct GuardList *g, int reg, PyObject *value);           /* this register has this value */
+bool guard_type(struct GuardList *g, int reg, PyObject *value);            /* ... a value of this type */
+/* Steps that capture.py found: a list of (kind, parent, key, expected). */
+bool guard_steps(struct GuardList *g, PyObject *steps);
+
+/* ---- concrete.c ---- */
+/* The ndarray of a tracer that depends on no input, or a TraceError that says what (`bool()`) asked for a value, and the cure. */
+PyObject *tracer_value(Tracer *x, const char *what, const char *cure);
+
+/* ---- prim.c ---- */
+extern PyObject *core_functions, *core_methods, *core_creators;            /* _core._functions, _methods, _creators */
+extern PyMethodDef prim_methods[];
+/* o as a tracer (arrays captured, numbers constants). New reference. */
+PyObject *as_tracer(Trace *t, PyObject *o);
+bool read_dtype(PyObject *o, Dtype *out);
+
+/* ---- hooks.c ---- */
+bool hooks_init(void);
+bool hooks_enter(void);           /* a trace begins; false with an exception */
+void hooks_leave(void);

@@ -300,13 +300,16 @@ static void io_put(Io *io, uint32_t word)
     io->pos++;
 }
 
-/* Writes never store into the kernel: several threads hash one. */
-#define WORD(io, x)                             \
-    do {                                        \
-        if ((io)->arena)                        \
-            (x) = (__typeof__(x))io_get(io);    \
-        else                                    \
-            io_put(io, (uint32_t)(x));          \
+/* Writes never store into the kernel: several threads hash one. A word that its field cannot hold is bad: bytes are canonical. */
+#define WORD(io, x)                                  \
+    do {                                             \
+        if ((io)->arena) {                           \
+            uint32_t word_ = io_get(io);             \
+            (x) = (__typeof__(x))word_;              \
+            (io)->bad |= (uint32_t)(x) != word_;     \
+        } else {                                     \
+            io_put(io, (uint32_t)(x));               \
+        }                                            \
     } while (0)
 
 static void io_long(Io *io, int64_t *x)

@@ -140,10 +140,7 @@ static bool check_load(Verify *v, uint32_t id)
     const Val *x = &k->vals.at[id];
     REQUIRE(v, x->a < k->accesses.len, "%%%u: no access x%u", id, x->a);
     const Access *access = &k->accesses.at[x->a];
-    const Array *array = &k->arrays.at[access->array];
-    REQUIRE(v, x->dtype == array->dtype, "%%%u: dtype of x%u", id, x->a);
-    REQUIRE(v, array->kind == ARRAY_SCRATCH || !array->written || v->stores[x->a],
-            "%%%u: A%u is written, but not through x%u", id, access->array, x->a);
+    REQUIRE(v, x->dtype == k->arrays.at[access->array].dtype, "%%%u: dtype of x%u", id, x->a);
     for (uint32_t i = 0; i < access->nindex; i++)
         REQUIRE(v, access->index[i].val < id, "%%%u: index %%%u is not before it", id, access->index[i].val);
     return true;
@@ -267,6 +264,7 @@ static bool check_load_here(Verify *v, uint32_t id, uint32_t access)
 {
     uint32_t array = v->k->accesses.at[access].array;
     if (v->k->arrays.at[array].kind == ARRAY_OPERAND) {
+        REQUIRE(v, !v->k->arrays.at[array].written || v->stores[access], "%%%u: A%u is written, but not through x%u", id, array, access);
         REQUIRE(v, !v->stored[access], "%%%u reads x%u after it was stored", id, access);
         return check_running(v, access, NULL);
     }
@@ -396,8 +394,9 @@ static bool walk_dot(Verify *v, const Stmt *s)
     REQUIRE(v, s->b < k->accesses.len && s->c < k->accesses.len, "no access x%u or x%u", s->b, s->c);
     REQUIRE(v, s->axis != s->axis_n && s->axis != s->axis_k && s->axis_n != s->axis_k, "the axes of DOT are not three");
     Dtype t = k->arrays.at[k->accesses.at[s->a].array].dtype;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         REQUIRE(v, axes[i] < k->axes.len, "no axis a%u", axes[i]);
+    for (int i = 0; i < 3; i++) {
         REQUIRE(v, !(v->running[axes[i]] & ~(1 << PART_BLOCKS)), "a%u of DOT runs already", axes[i]);
         /* C does not move along k, A along n, B along m */
         uint32_t absent = i == 0 ? s->axis_k : i == 1 ? s->axis_n : s->axis;

@@ -1,0 +1,447 @@
+/* Addresses, loads and stores. Every access has alignment 1.
+ *
+ * Along the vector axis an access stands still, has unit stride (one vector load; under a mask where it is the tail), is read
+ * backwards or with a small literal stride (vector loads and shuffles that touch nothing beyond the last element), or goes lane by
+ * lane. Lanes that are not active take the address of lane 0, which always is. Where a machine has no masked instruction for a
+ * size, the active elements pass through a vector on the stack. */
+#include <string.h>
+#include "gen/target.h"
+#include "gen/val.h"
+
+enum { MAX_SHUFFLED_STRIDE = 4 };
+
+/* ---- strides and addresses ---- */
+
+static int element_bytes(const Gen *g, const Access *x) { return dtype_info[g->k->arrays.at[x->array].dtype].bytes; }
+
+/* Bytes per step of a coefficient; *arg is the word that holds it, or -1. */
+static int64_t coef_bytes(const Gen *g, const Access *x, Coef c, int32_t *arg)
+{
+    *arg = c.kind == COEF_RUN ? c.arg : -1;
+    return c.kind == COEF_UNIT ? element_bytes(g, x) : c.kind == COEF_LITERAL ? c.lit : 0;
+}
+
+bool access_moves(const Gen *g, const Access *x, const Stmt *loop)
+{
+    Coef c = loop->part == PART_BLOCKS ? x->outer[loop->axis] : x->coef[loop->axis];
+    if (c.kind == COEF_SAME) c = x->coef[loop->axis];
+    int32_t arg;
+    return coef_bytes(g, x, c, &arg) != 0 || arg >= 0;
+}
+
+LLVMValueRef access_stride(Gen *g, const Access *x, const Stmt *loop, bool *literal, int64_t *bytes)
+{
+    int32_t arg;
+    Coef c = loop->part == PART_BLOCKS ? x->outer[loop->axis] : x->coef[loop->axis];
+    int64_t times = 1;
+    if (c.kind == COEF_SAME) {
+        c = x->coef[loop->axis];
+        times = g->k->axes.at[loop->axis].block;
+    }
+    *bytes = times * coef_bytes(g, x, c, &arg);
+    *literal = arg < 0;
+    if (*literal) return int64_const(g, *bytes);
+    LLVMValueRef word = arg_word(g, arg);
+    if (times == 1) return word;
+    Moved m = scope_enter(g, 0, 0);
+    LLVMValueRef r = LLVMBuildMul(g->e.b, word, int64_const(g, times), "");
+    scope_leave(g, m);
+    return r;
+}
+
+LLVMValueRef byte_offset(Gen *g, LLVMValueRef ptr, LLVMValueRef bytes) { return LLVMBuildGEP2(g->e.b, g->i8, ptr, &bytes, 1, ""); }
+
+static LLVMValueRef base_pointer(Gen *g, const Access *x)
+{
+    const Array *array = &g->k->arrays.at[x->array];
+    LLVMValueRef word = arg_word(g, array->arg), offset = x->off_arg >= 0 ? arg_word(g, x->off_arg) : NULL;
+    Moved m = scope_enter(g, 0, 0);
+    LLVMValueRef p = array->kind == ARRAY_SCRATCH ? byte_offset(g, g->scratch, word) : LLVMBuildIntToPtr(g->e.b, word, g->ptr, "");
+    if (offset) p = byte_offset(g, p, offset);
+    if (x->off_lit) p = byte_offset(g, p, int64_const(g, x->off_lit));
+    scope_leave(g, m);
+    return p;
+}
+
+/* The address with the steps of the FORs up to the body `depth`. */
+static LLVMValueRef pointer_at(Gen *g, uint32_t access, int depth)
+{
+    const Access *x = &g->k->accesses.at[access];
+    while (depth > 0 && !access_moves(g, x, g->scope[depth].loop)) depth -= 2;
+    Scope *s = &g->scope[depth];
+    if (s->ptr[access].stamp == s->stamp) return s->ptr[access].v;
+    LLVMValueRef p;
+    if (depth == 0) {
+        p = base_pointer(g, x);
+    } else {
+        bool literal;
+        int64_t bytes;
+        LLVMValueRef outer = pointer_at(g, access, depth - 2), stride = access_stride(g, x, s->loop, &literal, &bytes);
+        Moved m = scope_enter(g, depth, 0);
+        p = byte_offset(g, outer, LLVMBuildMul(g->e.b, s->var, stride, ""));
+        scope_leave(g, m);
+    }
+    s->ptr[access] = (Memo){s->stamp, p};
+    return p;
+}
+
+LLVMValueRef access_pointer(Gen *g, uint32_t access) { return pointer_at(g, access, g->depth & ~1); }
+
+/* ---- bounds ---- */
+
+void bounds_check(Gen *g, uint32_t array, LLVMValueRef ptr, LLVMValueRef bytes)
+{
+    const Array *a = &g->k->arrays.at[array];
+    if (!g->k->checked || a->kind != ARRAY_OPERAND) return;
+    LLVMBuilderRef b = g->e.b;
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+    if (!g->trap) {
+        g->trap = v_block(&g->e, "trap");
+        LLVMPositionBuilderAtEnd(b, g->trap);
+        LLVMValueRef trap = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.trap", 9), NULL, 0);
+        LLVMBuildCall2(b, LLVMGlobalGetValueType(trap), trap, NULL, 0, "");
+        LLVMBuildUnreachable(b);
+        LLVMPositionBuilderAtEnd(b, here);
+    }
+    LLVMBasicBlockRef good = v_block(&g->e, "");
+    LLVMValueRef at = LLVMBuildPtrToInt(b, ptr, g->i64, ""), end = LLVMBuildAdd(b, at, bytes, "");
+    LLVMValueRef above = LLVMBuildICmp(b, LLVMIntUGE, at, g->arg[a->arg + 1], ""), below = LLVMBuildICmp(b, LLVMIntULE, end, g->arg[a->arg + 2], "");
+    LLVMBuildCondBr(b, LLVMBuildAnd(b, above, below, ""), good, g->trap);
+    LLVMPositionBuilderAtEnd(b, good);
+}
+
+/* ---- elements in memory ---- */
+
+/* The type of n elements as memory has them: bool is i8. */
+static LLVMTypeRef memory_type(Gen *g, Dtype dt, unsigned n)
+{
+    LLVMTypeRef t = dtype_info[dt].kind == DKIND_BOOL ? g->i8 : v_scalar_type(&g->e, dt);
+    return n ? LLVMVectorType(t, n) : t;
+}
+
+static LLVMValueRef from_memory(Gen *g, Dtype dt, LLVMValueRef x)
+{
+    return dtype_info[dt].kind == DKIND_BOOL ? LLVMBuildICmp(g->e.b, LLVMIntNE, x, LLVMConstNull(LLVMTypeOf(x)), "") : x;
+}
+
+static LLVMValueRef to_memory(Gen *g, Dtype dt, LLVMValueRef x)
+{
+    return dtype_info[dt].kind == DKIND_BOOL ? LLVMBuildZExt(g->e.b, x, memory_type(g, dt, g->e.lanes), "") : x;
+}
+
+static LLVMValueRef raw_load(Gen *g, LLVMTypeRef type, LLVMValueRef ptr)
+{
+    LLVMValueRef load = LLVMBuildLoad2(g->e.b, type, ptr, "");
+    LLVMSetAlignment(load, 1);
+    return load;
+}
+
+static void raw_store(Gen *g, LLVMValueRef x, LLVMValueRef ptr) { LLVMSetAlignment(LLVMBuildStore(g->e.b, x, ptr), 1); }
+
+LLVMValueRef memory_load(Gen *g, Dtype dt, LLVMValueRef ptr) { return from_memory(g, dt, raw_load(g, memory_type(g, dt, g->e.lanes), ptr)); }
+
+void memory_store(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef x) { raw_store(g, to_memory(g, dt, x), ptr); }
+
+LLVMValueRef lane_numbers(Gen *g)
+{
+    LLVMValueRef all[256];
+    unsigned n = g->e.lanes < 256 ? g->e.lanes : 256;
+    for (unsigned i = 0; i < n; i++) all[i] = int64_const(g, i);
+    return LLVMConstVector(all, n);
+}
+
+LLVMValueRef lane_mask(Gen *g, LLVMValueRef active)
+{
+    LLVMBuilderRef b = g->e.b;
+    unsigned lanes = g->e.lanes;
+    if (g->e.level == CPU_AVX512 && lanes <= 64) {
+        LLVMTypeRef bits = LLVMIntTypeInContext(g->e.ctx, lanes);
+        LLVMValueRef off = LLVMBuildSub(b, int64_const(g, lanes), active, "");
+        LLVMValueRef ones = LLVMBuildLShr(b, LLVMConstAllOnes(bits), LLVMBuildIntCast2(b, off, bits, 0, ""), "");
+        return LLVMBuildBitCast(b, ones, v_type(&g->e, DT_bool_), "");
+    }
+    LLVMValueRef all[256];
+    for (unsigned i = 0; i < lanes && i < 256; i++) all[i] = LLVMConstInt(g->i32, i, 0);
+    LLVMValueRef count = v_splat(&g->e, LLVMBuildTrunc(b, active, g->i32, ""));
+    return LLVMBuildICmp(b, LLVMIntULT, LLVMConstVector(all, lanes), count, "");
+}
+
+/* ---- masks without instructions ---- */
+
+static LLVMValueRef stack_vector(Gen *g)
+{
+    if (g->buffer) return g->buffer;
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(g->e.b);
+    LLVMPositionBuilderBefore(g->e.b, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(g->e.fn)));
+    g->buffer = LLVMBuildAlloca(g->e.b, LLVMArrayType2(g->i64, 2 * 256), "");
+    LLVMSetAlignment(g->buffer, 64);
+    LLVMPositionBuilderAtEnd(g->e.b, here);
+    return g->buffer;
+}
+
+/* For i = 0 ... active - 1: *(to + to_step(i)) = *(from + i * bytes) or the other way round. `offsets`: stack vector of int64, or NULL. */
+typedef struct { LLVMTypeRef type; LLVMValueRef from, to, from_stride, to_stride, to_offsets; } Copy;
+
+static void copy_active(Gen *g, const Copy *c, LLVMValueRef active, uint32_t array, bool check)
+{
+    LLVMBuilderRef b = g->e.b;
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(b), loop = v_block(&g->e, ""), done = v_block(&g->e, "");
+    LLVMBuildBr(b, loop);
+    LLVMPositionBuilderAtEnd(b, loop);
+    LLVMValueRef i = LLVMBuildPhi(b, g->i64, "");
+    LLVMValueRef src = byte_offset(g, c->from, LLVMBuildMul(b, i, c->from_stride, ""));
+    LLVMValueRef step = c->to_offsets ? LLVMBuildLoad2(b, g->i64, LLVMBuildGEP2(b, g->i64, c->to_offsets, &i, 1, ""), "") : LLVMBuildMul(b, i, c->to_stride, "");
+    LLVMValueRef dst = byte_offset(g, c->to, step), x = raw_load(g, c->type, src);
+    if (check) bounds_check(g, array, dst, LLVMConstTruncOrBitCast(LLVMSizeOf(c->type), g->i64));
+    raw_store(g, x, dst);
+    LLVMValueRef next = LLVMBuildAdd(b, i, int64_const(g, 1), "");
+    LLVMAddIncoming(i, (LLVMValueRef[]){int64_const(g, 0), next}, (LLVMBasicBlockRef[]){from, LLVMGetInsertBlock(b)}, 2);
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, next, active, ""), loop, done);
+    LLVMPositionBuilderAtEnd(b, done);
+}
+
+/* ---- consecutive lanes ---- */
+
+/* llvm.masked.load and .store have an alignment operand up to LLVM 21; without one, and without an attribute, it is 1. */
+static LLVMValueRef masked(Gen *g, const char *name, LLVMTypeRef type, LLVMValueRef first, LLVMValueRef second, LLVMValueRef third, unsigned align_at)
+{
+    LLVMTypeRef overload[2] = {type, g->ptr};
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID(name, strlen(name)), overload, 2);
+    LLVMValueRef args[4] = {first, second, third}, one = LLVMConstInt(g->i32, 1, 0);
+    unsigned n = LLVMCountParams(fn);
+    if (n == 4) {
+        for (unsigned i = 3; i > align_at; i--) args[i] = args[i - 1];
+        args[align_at] = one;
+    }
+    return LLVMBuildCall2(g->e.b, LLVMGlobalGetValueType(fn), fn, args, n, "");
+}
+
+static LLVMValueRef bytes_const(Gen *g, Dtype dt) { return int64_const(g, dtype_info[dt].bytes); }
+
+LLVMValueRef memory_load_lanes(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef mask, LLVMValueRef active)
+{
+    if (!mask) return memory_load(g, dt, ptr);
+    LLVMTypeRef type = memory_type(g, dt, g->e.lanes);
+    LLVMValueRef zero = LLVMConstNull(type);
+    if (target_mask(g->e.level, dtype_info[dt].bytes))
+        return from_memory(g, dt, masked(g, "llvm.masked.load", type, ptr, mask, zero, 1));
+    LLVMValueRef buffer = stack_vector(g);
+    raw_store(g, zero, buffer);
+    copy_active(g, &(Copy){memory_type(g, dt, 0), ptr, buffer, bytes_const(g, dt), bytes_const(g, dt), NULL}, active, 0, false);
+    return from_memory(g, dt, raw_load(g, type, buffer));
+}
+
+void memory_store_lanes(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef x, LLVMValueRef mask, LLVMValueRef active)
+{
+    x = to_memory(g, dt, x);
+    if (!mask) {
+        raw_store(g, x, ptr);
+    } else if (target_mask(g->e.level, dtype_info[dt].bytes)) {
+        masked(g, "llvm.masked.store", LLVMTypeOf(x), x, ptr, mask, 2);
+    } else {
+        LLVMValueRef buffer = stack_vector(g);
+        raw_store(g, x, buffer);
+        copy_active(g, &(Copy){memory_type(g, dt, 0), buffer, ptr, bytes_const(g, dt), bytes_const(g, dt), NULL}, active, 0, false);
+    }
+}
+
+/* ---- an access along the vector axis ---- */
+
+/* How lanes step: by a known number of bytes, by a word of args, or by a vector of byte offsets (gather). */
+typedef struct {
+    const Access *x;
+    Dtype dt;
+    LLVMValueRef ptr, stride, offsets;
+    int64_t bytes;
+    bool literal, moves;
+    unsigned nscalar;
+    LLVMValueRef scalar[KERNEL_MAX_INDEX], scalar_coef[KERNEL_MAX_INDEX];
+    unsigned nvector;
+    LLVMValueRef vector[KERNEL_MAX_INDEX], vector_coef[KERNEL_MAX_INDEX];
+} Place;
+
+static LLVMValueRef index_coef(Gen *g, const Access *x, int i)
+{
+    int32_t arg;
+    int64_t bytes = coef_bytes(g, x, x->index[i].coef, &arg);
+    return arg >= 0 ? arg_word(g, arg) : int64_const(g, bytes);
+}
+
+/* Makes all that an access needs from other scopes; place_finish adds it up where the access is made. */
+static void place_begin(Gen *g, Place *p, uint32_t access, bool vector)
+{
+    const Access *x = &g->k->accesses.at[access];
+    *p = (Place){.x = x, .dt = g->k->arrays.at[x->array].dtype, .ptr = access_pointer(g, access)};
+    p->stride = int64_const(g, 0);
+    p->literal = true;
+    if (vector && g->vec && access_moves(g, x, g->scope[g->vec].loop)) {
+        p->moves = true;
+        p->stride = access_stride(g, x, g->scope[g->vec].loop, &p->literal, &p->bytes);
+    }
+    for (int i = 0; i < x->nindex; i++) {
+        uint32_t val = x->index[i].val;
+        bool lanes = vector && g->vec && val_level(g, val).vector;
+        LLVMValueRef v = lanes ? val_lanes(g, val) : val_get(g, val), coef = index_coef(g, x, i);
+        if (lanes) p->vector[p->nvector] = v, p->vector_coef[p->nvector++] = coef;
+        else p->scalar[p->nscalar] = v, p->scalar_coef[p->nscalar++] = coef;
+    }
+    if (g->k->checked && g->k->arrays.at[x->array].kind == ARRAY_OPERAND) {
+        arg_word(g, g->k->arrays.at[x->array].arg + 1);
+        arg_word(g, g->k->arrays.at[x->array].arg + 2);
+    }
+}
+
+static void place_finish(Gen *g, Place *p)
+{
+    LLVMBuilderRef b = g->e.b;
+    for (unsigned i = 0; i < p->nscalar; i++) p->ptr = byte_offset(g, p->ptr, LLVMBuildMul(b, p->scalar[i], p->scalar_coef[i], ""));
+    for (unsigned i = 0; i < p->nvector; i++) {
+        LLVMValueRef part = v_mul(&g->e, p->vector[i], v_splat(&g->e, p->vector_coef[i]));
+        p->offsets = p->offsets ? v_add(&g->e, p->offsets, part) : part;
+    }
+    if (p->offsets && p->moves) p->offsets = v_add(&g->e, p->offsets, v_mul(&g->e, lane_numbers(g), v_splat(&g->e, p->stride)));
+}
+
+/* Addresses of the lanes, one after the other: few registers and short chains for run-time strides. */
+typedef struct { LLVMValueRef group; unsigned at; } Walk;
+
+static LLVMValueRef lane_pointer(Gen *g, const Place *p, Walk *w, unsigned lane)
+{
+    LLVMBuilderRef b = g->e.b;
+    LLVMValueRef r;
+    if (p->offsets) {
+        r = byte_offset(g, p->ptr, LLVMBuildExtractElement(b, p->offsets, LLVMConstInt(g->i32, lane, 0), ""));
+    } else if (p->literal) {
+        r = byte_offset(g, p->ptr, int64_const(g, p->bytes * (int64_t)lane));
+    } else {
+        if (lane == 0) *w = (Walk){p->ptr, 0};
+        if (lane - w->at == 4) *w = (Walk){byte_offset(g, w->group, LLVMBuildShl(b, p->stride, int64_const(g, 2), "")), lane};
+        r = byte_offset(g, w->group, LLVMBuildMul(b, p->stride, int64_const(g, lane - w->at), ""));
+    }
+    return r;
+}
+
+static LLVMValueRef load_by_lane(Gen *g, const Place *p)
+{
+    LLVMBuilderRef b = g->e.b;
+    LLVMTypeRef type = memory_type(g, p->dt, 0);
+    LLVMValueRef all = LLVMGetPoison(memory_type(g, p->dt, g->e.lanes)), first = NULL;
+    Walk w;
+    for (unsigned i = 0; i < g->e.lanes; i++) {
+        LLVMValueRef at = lane_pointer(g, p, &w, i);
+        if (i == 0) first = at;
+        else if (g->mask) at = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGT, g->active, int64_const(g, i), ""), at, first, "");
+        bounds_check(g, p->x->array, at, bytes_const(g, p->dt));
+        all = LLVMBuildInsertElement(b, all, raw_load(g, type, at), LLVMConstInt(g->i32, i, 0), "");
+    }
+    return from_memory(g, p->dt, all);
+}
+
+static bool shuffles(const Gen *g, const Place *p)
+{
+    int64_t size = dtype_info[p->dt].bytes, step = p->bytes / size;
+    return p->literal && !p->offsets && !g->mask && !g->k->checked && p->bytes % size == 0 && g->e.lanes >= MAX_SHUFFLED_STRIDE
+           && step >= -MAX_SHUFFLED_STRIDE && step <= MAX_SHUFFLED_STRIDE;
+}
+
+/* step vector loads cover the elements; the last one ends with the last element. A lane's element is taken from the last load that has it. */
+static LLVMValueRef load_shuffled(Gen *g, const Place *p)
+{
+    LLVMBuilderRef b = g->e.b;
+    int64_t size = dtype_info[p->dt].bytes, step = p->bytes / size, lanes = g->e.lanes, span = (step < 0 ? -step : step);
+    LLVMTypeRef type = memory_type(g, p->dt, g->e.lanes);
+    LLVMValueRef low = step < 0 ? byte_offset(g, p->ptr, int64_const(g, p->bytes * (lanes - 1))) : p->ptr, all = NULL, take[256];
+    for (int64_t c = 0; c < span; c++) {
+        int64_t start = c < span - 1 ? c * lanes : (lanes - 1) * span + 1 - lanes;
+        LLVMValueRef part = raw_load(g, type, byte_offset(g, low, int64_const(g, start * size)));
+        for (int64_t i = 0; i < lanes; i++) {
+            int64_t at = (step < 0 ? lanes - 1 - i : i) * span - start;
+            take[i] = LLVMConstInt(g->i32, (uint64_t)(at >= 0 && at < lanes ? lanes + at : i), 0);
+        }
+        all = LLVMBuildShuffleVector(b, all ? all : part, part, LLVMConstVector(take, (unsigned)lanes), "");
+    }
+    return from_memory(g, p->dt, all);
+}
+
+static LLVMValueRef load_vector(Gen *g, const Place *p)
+{
+    int64_t size = dtype_info[p->dt].bytes;
+    if (p->literal && p->bytes == size && !p->offsets) {
+        bounds_check(g, p->x->array, p->ptr, g->mask ? LLVMBuildMul(g->e.b, g->active, bytes_const(g, p->dt), "") : int64_const(g, size * g->e.lanes));
+        return memory_load_lanes(g, p->dt, p->ptr, g->mask, g->active);
+    }
+    return shuffles(g, p) ? load_shuffled(g, p) : load_by_lane(g, p);
+}
+
+LLVMValueRef access_load(Gen *g, uint32_t access, bool vector, int depth)
+{
+    Place p;
+    place_begin(g, &p, access, vector);
+    Moved m = scope_enter(g, depth, vector ? g->lanes : 0);
+    place_finish(g, &p);
+    LLVMValueRef r;
+    if (vector) {
+        r = load_vector(g, &p);
+    } else {
+        bounds_check(g, p.x->array, p.ptr, bytes_const(g, p.dt));
+        r = memory_load(g, p.dt, p.ptr);
+    }
+    scope_leave(g, m);
+    return r;
+}
+
+/* ---- stores ---- */
+
+static void store_by_lane(Gen *g, const Place *p, LLVMValueRef x)
+{
+    Walk w;
+    x = to_memory(g, p->dt, x);
+    if (g->mask) {
+        LLVMValueRef buffer = stack_vector(g), half = int64_const(g, 256 * 8), offsets = NULL;
+        raw_store(g, x, buffer);
+        if (p->offsets) raw_store(g, p->offsets, offsets = byte_offset(g, buffer, half));
+        copy_active(g, &(Copy){memory_type(g, p->dt, 0), buffer, p->ptr, bytes_const(g, p->dt), p->stride, offsets}, g->active, p->x->array, true);
+        return;
+    }
+    for (unsigned i = 0; i < g->e.lanes; i++) {
+        LLVMValueRef at = lane_pointer(g, p, &w, i);
+        bounds_check(g, p->x->array, at, bytes_const(g, p->dt));
+        raw_store(g, LLVMBuildExtractElement(g->e.b, x, LLVMConstInt(g->i32, i, 0), ""), at);
+    }
+}
+
+static void store_vector(Gen *g, const Place *p, LLVMValueRef x)
+{
+    int64_t size = dtype_info[p->dt].bytes;
+    if (!p->literal || p->bytes != size || p->offsets) {
+        store_by_lane(g, p, x);
+        return;
+    }
+    bounds_check(g, p->x->array, p->ptr, g->mask ? LLVMBuildMul(g->e.b, g->active, bytes_const(g, p->dt), "") : int64_const(g, size * g->e.lanes));
+    memory_store_lanes(g, p->dt, p->ptr, x, g->mask, g->active);
+}
+
+/* Stores one element for all lanes: the last coordinate's. */
+static void store_last(Gen *g, const Place *p, LLVMValueRef x, bool vector)
+{
+    if (vector) {
+        LLVMValueRef last = g->active ? LLVMBuildSub(g->e.b, g->active, int64_const(g, 1), "") : int64_const(g, g->lanes - 1);
+        x = LLVMBuildExtractElement(g->e.b, x, last, "");
+    }
+    g->e.lanes = 0;
+    bounds_check(g, p->x->array, p->ptr, bytes_const(g, p->dt));
+    memory_store(g, p->dt, p->ptr, x);
+}
+
+void access_store(Gen *g, uint32_t access, uint32_t val)
+{
+    Place p;
+    place_begin(g, &p, access, g->vec != 0);
+    bool moves = p.moves || p.nvector, vector = g->vec && val_level(g, val).vector;
+    LLVMValueRef x = moves ? val_lanes(g, val) : val_get(g, val);
+    Moved m = scope_enter(g, g->depth, moves ? g->lanes : 0);
+    place_finish(g, &p);
+    if (moves) store_vector(g, &p, x);
+    else store_last(g, &p, x, vector);
+    scope_leave(g, m);
+}

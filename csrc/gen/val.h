@@ -1,0 +1,110 @@
+/* A kernel while its code is made: the scopes that hold its values.
+ *
+ * Every FOR has two scopes: the block before it (run once, only if the FOR runs at all) and its body; scope 0 is the function's
+ * entry, so bodies have even numbers and what stands before FOR d has the odd number below. A Val is made in the outermost scope that
+ * has its inputs: the body of the innermost FOR it depends on if it reads no memory; if it does, in the scope before the next FOR
+ * inside that, for a FOR of no trips must not read. It depends on a FOR by an axis, a stride, an index, or because the FOR
+ * changes the state or array it reads. Each scope remembers what was made in it; stamps make forgetting free.
+ *
+ * Inside a vector FOR a Val is a vector if it depends on that FOR's axis, else a scalar that is spread where it meets vectors.
+ *
+ * A scope that is not the innermost one ends in a branch. Code for it is put before that branch, which may split its last block; so
+ * phis learn their incoming blocks (scope->at) only when the loop is closed. */
+#pragma once
+#include "gen/emit.h"
+#include "opt/kernel.h"
+
+typedef struct { uint32_t stamp; LLVMValueRef v; } Memo;
+/* need: the innermost body whose axes the value needs; dep: and whose stores and reductions it must not be moved above. */
+typedef struct { uint32_t stamp; uint8_t need, dep; bool vector, reads; } Level;
+
+typedef struct {
+    const Stmt *loop;              /* its FOR; NULL in scope 0 */
+    LLVMBasicBlockRef at;          /* its last block; not kept for the innermost scope, where the builder stands */
+    LLVMValueRef var;              /* body: what the FOR counts, as i64; the first lane's in a vector FOR */
+    uint8_t *changed;              /* body: per array, then per state: the FOR stores to it, or sets or reduces it */
+    uint32_t stamp;
+    Memo *val, *splat, *ptr;       /* per value, value, access */
+    Level *level;                  /* per value, as seen from here */
+} Scope;
+
+enum { MAX_SCOPES = 4 * KERNEL_MAX_AXES + 3 };
+
+/* A reduction in progress: one SSA value per component. `lanes` holds what a vector FOR gathers for a state from outside of it. */
+typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering; } StateCode;
+
+typedef struct {
+    Emit e;
+    const Kernel *k;
+    Arena *arena;
+    LLVMTypeRef i8, i32, i64, ptr;
+    LLVMValueRef args, begin, end, scratch, *arg;      /* arg: words of args loaded in scope 0 */
+    LLVMValueRef buffer;                               /* stack memory of one vector, for masks without instructions */
+    LLVMBasicBlockRef trap;                            /* of failed bounds checks */
+    Scope scope[MAX_SCOPES];
+    int depth;                                         /* the innermost scope */
+    int vec;                                           /* body of the vector FOR we are in; 0: none */
+    unsigned lanes;                                    /* and its lanes */
+    LLVMValueRef mask, active;                         /* its active lanes and their number (i64); NULL: all */
+    uint32_t stamp;
+    StateCode *state;
+} Gen;
+
+/* ---- scopes (val.c) ---- */
+/* Opens the scope before a FOR, or its body (var given); the builder already stands in it. */
+bool scope_open(Gen *g, const Stmt *loop, LLVMValueRef var);
+void scope_close(Gen *g);
+/* Moves the builder to the end of a scope, before its branch; scope_leave moves it back. May not be nested. */
+typedef struct { LLVMBasicBlockRef home; LLVMValueRef branch; int depth; unsigned lanes; } Moved;
+Moved scope_enter(Gen *g, int depth, unsigned lanes);
+void scope_leave(Gen *g, Moved m);
+
+/* ---- values (val.c) ---- */
+Level val_level(Gen *g, uint32_t val);
+/* The value as it is (a vector where val_level says so), and as a vector in a vector FOR. */
+LLVMValueRef val_get(Gen *g, uint32_t val);
+LLVMValueRef val_lanes(Gen *g, uint32_t val);
+LLVMValueRef arg_word(Gen *g, int32_t arg);                        /* args[arg] */
+LLVMValueRef int64_const(const Gen *g, int64_t x);
+
+/* ---- memory (access.c) ---- */
+/* Bytes per step of what a FOR counts, as i64; *literal says whether it is a known number and *bytes which. */
+LLVMValueRef access_stride(Gen *g, const Access *x, const Stmt *loop, bool *literal, int64_t *bytes);
+bool access_moves(const Gen *g, const Access *x, const Stmt *loop);
+/* Address of element 0 of the DOT's tile, or of the first lane: all but lanes and index values that vary over lanes. */
+LLVMValueRef access_pointer(Gen *g, uint32_t access);
+/* A load for val_get: made in scope `depth`. */
+LLVMValueRef access_load(Gen *g, uint32_t access, bool vector, int depth);
+void access_store(Gen *g, uint32_t access, uint32_t val);
+/* Plain pieces that dot.c uses too. Elements of `dt` in memory; lanes consecutive ones, the first `active` of them if mask is given. */
+LLVMValueRef memory_load(Gen *g, Dtype dt, LLVMValueRef ptr);
+void memory_store(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef x);
+LLVMValueRef memory_load_lanes(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef mask, LLVMValueRef active);
+void memory_store_lanes(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef x, LLVMValueRef mask, LLVMValueRef active);
+LLVMValueRef byte_offset(Gen *g, LLVMValueRef ptr, LLVMValueRef bytes);
+/* In a checked kernel: traps unless bytes at ptr lie within the operand. */
+void bounds_check(Gen *g, uint32_t array, LLVMValueRef ptr, LLVMValueRef bytes);
+/* The mask of the first `active` (1 ... lanes) of e.lanes lanes. */
+LLVMValueRef lane_mask(Gen *g, LLVMValueRef active);
+/* 0, 1, ... lanes - 1 as a vector of int64. */
+LLVMValueRef lane_numbers(Gen *g);
+
+/* ---- loops (loop.c) ---- */
+/* A loop being made: phis for the counter and the carried variables (pointers to SSA values that the body replaces). */
+enum { MAX_CARRIED = 256 };
+typedef struct { LLVMBasicBlockRef body; LLVMValueRef i, phi[MAX_CARRIED], *carried[MAX_CARRIED]; int n; } Loop;
+/* Whether a statement of that kind with a == id stands in the FOR. */
+bool for_contains(const Gen *g, const Stmt *loop, StmtKind kind, uint32_t id);
+bool loop_kernel(Gen *g);
+
+/* ---- reductions (reduce.c) ---- */
+void state_init(Gen *g, uint32_t state);
+void state_reduce(Gen *g, const Stmt *s);
+LLVMValueRef state_read(Gen *g, uint32_t state, uint32_t component);
+int state_width(const Gen *g, uint32_t state);
+/* Around a vector FOR: states set outside of it and reduced in it get a value per lane, then take in all lanes, halving. */
+void states_spread(Gen *g, const Stmt *loop);
+void states_gather(Gen *g, const Stmt *loop);
+
+/* ---- products (dot.c) ---- */
+void dot_emit(Gen *g, const Stmt *s);

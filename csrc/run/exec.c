@@ -1,0 +1,169 @@
+#include "run/exec.h"
+#include <stdatomic.h>
+#include "run/memory.h"
+#include "run/pool.h"
+
+#define PARALLEL_NS 20e3f              /* launches estimated shorter run in the calling thread */
+#define WORKER_NS 10e3f                /* least work of one worker: what waking it costs, and more */
+#define PIECE_NS 10e6f                 /* how often `stop` is looked at */
+#define INTERP_FACTOR 50.0f            /* the interpreter's time by the estimate for compiled code */
+
+typedef struct {
+    const Exec *exec;
+    int64_t *words;
+    void *const *in, *const *out;
+    const char *const *in_lo, *const *in_hi;
+    const volatile int *stop;
+    char *workspace, *scratch;
+    int64_t status;                    /* the cell that checks write to */
+    bool parallel;                     /* some launch runs on several workers */
+} Run;
+
+typedef struct {
+    Run *run;
+    const Launch *launch;
+    KernelFn fn;                       /* NULL: interpret */
+    const int64_t *args;
+    int64_t piece;                     /* grid points between looks at `stop` */
+    atomic_bool failed;
+} Job;
+
+/* ---- arguments ---- */
+
+static char *slot_address(Run *r, const Slot *s)
+{
+    switch ((SlotKind)s->kind) {
+    case SLOT_INPUT: return r->in[s->index];
+    case SLOT_OUTPUT: return r->out[s->index];
+    case SLOT_TEMP: return r->workspace + s->offset;
+    case SLOT_STATUS: return (char *)&r->status;
+    }
+    return NULL;
+}
+
+/* The two words after an operand's address in a checked kernel: the bounds of its memory. */
+static void patch_bounds(const Run *r, const Slot *s, const char *at, int64_t *bounds)
+{
+    bool given = s->kind == SLOT_INPUT && r->in_lo && r->in_hi;
+    bounds[0] = (int64_t)(given ? r->in_lo[s->index] : at);
+    bounds[1] = (int64_t)(given ? r->in_hi[s->index] : at + s->bytes);
+}
+
+static void patch(Run *r, const Launch *l, int64_t *args)
+{
+    const Plan *plan = r->exec->plan;
+    bool checked = plan->kernels.at[l->kernel]->checked;
+    const Patch *p = plan->patches.at + l->patches;
+    for (uint32_t i = 0; i < l->npatches; i++, p++) {
+        const Slot *s = &plan->slots.at[p->slot];
+        char *at = slot_address(r, s);
+        args[p->word] = (int64_t)(at + p->offset);
+        if (__builtin_expect(checked, 0) && s->kind != SLOT_STATUS) patch_bounds(r, s, at, &args[p->word + 1]);
+    }
+}
+
+/* ---- one launch ---- */
+
+static KernelFn launch_fn(const Exec *e, const Launch *l)
+{
+    const Code *code = e->code ? e->code[l->kernel] : NULL;
+    return code ? code_entry(code) : NULL;
+}
+
+static float launch_ns(const Exec *e, const Launch *l) { return launch_fn(e, l) ? l->ns : l->ns * INTERP_FACTOR; }
+
+static int launch_workers(const Exec *e, const Launch *l)
+{
+    float ns = launch_ns(e, l);
+    if (ns < PARALLEL_NS || l->grid < 2 || e->threads == 1) return 1;
+    int most = pool_workers(e->threads);
+    if (ns < WORKER_NS * (float)most) most = (int)(ns / WORKER_NS);
+    return l->grid < most ? (int)l->grid : most;
+}
+
+static int64_t scratch_stride(const Launch *l) { return (l->scratch + 63) & ~(int64_t)63; }
+
+static void run_points(Job *j, int64_t begin, int64_t end, char *scratch)
+{
+    if (j->fn) j->fn(j->args, begin, end, scratch);
+    else if (!interp_kernel(j->run->exec->plan->kernels.at[j->launch->kernel], j->args, begin, end, scratch))
+        atomic_store(&j->failed, true);
+}
+
+static bool stopped(const Run *r) { return r->stop && *r->stop; }
+
+/* A worker's part of the launch, in pieces (PoolFn). */
+static void run_part(void *ctx, int worker, int64_t begin, int64_t end)
+{
+    Job *j = ctx;
+    char *scratch = j->run->scratch + worker * scratch_stride(j->launch);
+    while (begin < end && !stopped(j->run)) {
+        int64_t n = end - begin < j->piece ? end - begin : j->piece;
+        run_points(j, begin, begin + n, scratch);
+        begin += n;
+    }
+}
+
+static int64_t piece_points(const Run *r, const Launch *l)
+{
+    float ns = launch_ns(r->exec, l);
+    if (!r->stop || ns < 2 * PIECE_NS) return l->grid;
+    float n = (float)l->grid * (PIECE_NS / ns);
+    return n < 1 ? 1 : (int64_t)n;
+}
+
+/* false: the interpreter could not. */
+static bool run_launch(Run *r, const Launch *l)
+{
+    int64_t *args = r->words + l->words;
+    patch(r, l, args);
+    Job j = {r, l, launch_fn(r->exec, l), args, piece_points(r, l), false};
+    int workers = r->parallel ? launch_workers(r->exec, l) : 1;
+    if (workers > 1) pool_run(run_part, &j, l->grid, workers);
+    else if (j.piece == l->grid) run_points(&j, 0, l->grid, r->scratch);
+    else run_part(&j, 0, 0, l->grid);
+    return !atomic_load_explicit(&j.failed, memory_order_relaxed);
+}
+
+/* ---- the run ---- */
+
+/* Bytes of scratch that the largest launch needs, for all its workers; notes whether any runs on several. */
+static int64_t scratch_bytes(Run *r)
+{
+    const Plan *plan = r->exec->plan;
+    int64_t most = 0;
+    for (uint32_t i = 0; i < plan->launches.len; i++) {
+        const Launch *l = &plan->launches.at[i];
+        int workers = launch_workers(r->exec, l);
+        if (workers > 1) r->parallel = true;
+        int64_t bytes = scratch_stride(l) * workers;
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+static int64_t run_launches(Run *r)
+{
+    const Plan *plan = r->exec->plan;
+    for (uint32_t i = 0; i < plan->launches.len; i++) {
+        if (stopped(r)) return -2;
+        if (!run_launch(r, &plan->launches.at[i])) return -3;
+        if (r->status) return r->status;
+    }
+    return stopped(r) ? -2 : 0;
+}
+
+int64_t exec_run(const Exec *e, int64_t *words, void *const *in, void *const *out, const char *const *in_lo, const char *const *in_hi,
+                 const volatile int *stop)
+{
+    Run r = {e, words, in, out, in_lo, in_hi, stop, NULL, NULL, 0, false};
+    int64_t workspace = (e->plan->workspace + 63) & ~(int64_t)63, bytes = workspace + scratch_bytes(&r);
+    if (bytes) {
+        r.workspace = mem_alloc((size_t)bytes);
+        if (!r.workspace) return -1;
+        r.scratch = r.workspace + workspace;
+    }
+    int64_t result = run_launches(&r);
+    if (bytes) mem_free(r.workspace);
+    return result;
+}

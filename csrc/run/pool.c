@@ -1,0 +1,233 @@
+/* One job at a time. A worker has one word of state, which is also what it sleeps on: the caller posts a chunk into it, the worker
+ * claims it. A chunk that its worker has not claimed when the caller has finished its own is taken back and run by the caller, so
+ * a job never waits for a thread to wake up. */
+#define _GNU_SOURCE
+#include "run/pool.h"
+#include <fenv.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "run/limits.h"
+
+enum { MOST_THREADS = 256, SPIN_NS = 20000 };
+enum { IDLE, ASLEEP, POSTED, RUNNING, QUIT };
+#define WAITING 0x80000000u
+
+typedef struct {
+    _Alignas(64) _Atomic uint32_t state;
+    pthread_t thread;
+} Worker;
+
+static struct {
+    atomic_bool busy;                  /* whoever sets it owns all that follows */
+    int count;                         /* threads made: workers 1 ... count; worker 0 is the caller */
+    bool spin;                         /* a core for each of them */
+    PoolFn fn;
+    void *ctx;
+    int64_t n;
+    int chunks;
+    fenv_t fenv;
+    _Atomic uint32_t remaining;        /* chunks not done, and WAITING when the caller sleeps */
+    Worker workers[MOST_THREADS];
+} pool;
+
+static atomic_int wanted;              /* pool_set_threads; 0: the default */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- how many ---- */
+
+int pool_default_threads(void)
+{
+    const char *text = getenv("PYXLA_NUM_THREADS");
+    char *end;
+    long n = text && *text ? strtol(text, &end, 10) : 0;
+    if (n < 1 || *end) n = limits_cores();
+    return n < MOST_THREADS ? (int)n : MOST_THREADS;
+}
+
+int pool_threads(void)
+{
+    static atomic_int known;
+    int n = atomic_load_explicit(&wanted, memory_order_relaxed);
+    if (n > 0) return n;
+    n = atomic_load_explicit(&known, memory_order_relaxed);
+    if (n == 0) atomic_store_explicit(&known, n = pool_default_threads(), memory_order_relaxed);
+    return n;
+}
+
+void pool_set_threads(int n) { atomic_store(&wanted, n < 0 ? 0 : n < MOST_THREADS ? n : MOST_THREADS); }
+
+int pool_workers(int threads)
+{
+    if (threads <= 0) return pool_threads();
+    return threads < MOST_THREADS ? threads : MOST_THREADS;
+}
+
+/* ---- waiting ---- */
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
+
+static void relax(void)
+{
+#if defined __x86_64__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* Spins for a while as long as the word has this value. */
+static void spin_while(_Atomic uint32_t *word, uint32_t value)
+{
+    if (!pool.spin) return;
+    int64_t end = now_ns() + SPIN_NS;
+    do {
+        for (int k = 0; k < 16; k++) {
+            if (atomic_load_explicit(word, memory_order_relaxed) != value) return;
+            relax();
+        }
+    } while (now_ns() < end);
+}
+
+/* ---- workers ---- */
+
+/* Chunk w of the job: contiguous, the first n % chunks ones longer by one. */
+static void run_chunk(int worker, int w)
+{
+    int64_t each = pool.n / pool.chunks, longer = pool.n % pool.chunks;
+    int64_t begin = each * w + (w < longer ? w : longer);
+    pool.fn(pool.ctx, worker, begin, begin + each + (w < longer));
+}
+
+static bool claim(Worker *w, uint32_t to)
+{
+    uint32_t posted = POSTED;
+    return atomic_compare_exchange_strong(&w->state, &posted, to);
+}
+
+static void *worker_main(void *arg)
+{
+    Worker *self = arg;
+    int w = (int)(self - pool.workers);
+    for (;;) {
+        uint32_t idle = IDLE;
+        spin_while(&self->state, IDLE);
+        if (atomic_compare_exchange_strong(&self->state, &idle, ASLEEP))
+            while (atomic_load(&self->state) == ASLEEP) futex_wait(&self->state, ASLEEP);
+        if (atomic_load(&self->state) == QUIT) return NULL;
+        if (!claim(self, RUNNING)) continue;                     /* the caller took the chunk back */
+        fesetenv(&pool.fenv);
+        run_chunk(w, w);
+        atomic_store(&self->state, IDLE);
+        if (atomic_fetch_sub(&pool.remaining, 1) == (WAITING | 1)) futex_wake(&pool.remaining);
+    }
+}
+
+/* In the child no worker lives and nobody else runs a job. */
+static void fork_child(void)
+{
+    pool.count = 0;
+    atomic_store(&pool.busy, false);
+}
+
+static void init(void) { pthread_atfork(NULL, NULL, fork_child); }
+
+/* Makes workers up to `count`, or as many as there can be. Signals are for the threads that were there before. */
+static void make_workers(int count)
+{
+    sigset_t all, old;
+    if (pool.count >= count) return;
+    pthread_once(&once, init);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    pool.spin = limits_cores() > count;
+    while (pool.count < count) {
+        Worker *w = &pool.workers[pool.count + 1];
+        atomic_store(&w->state, IDLE);
+        if (pthread_create(&w->thread, NULL, worker_main, w)) break;
+        pool.count++;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* ---- jobs ---- */
+
+static void post(Worker *w)
+{
+    if (atomic_exchange(&w->state, POSTED) == ASLEEP) futex_wake(&w->state);
+}
+
+static void wait_for_workers(void)
+{
+    uint32_t left = atomic_load(&pool.remaining);
+    while (left) {
+        spin_while(&pool.remaining, left);
+        left = atomic_load(&pool.remaining);
+        if (!left) return;
+        left = atomic_fetch_or(&pool.remaining, WAITING) | WAITING;
+        if (left != WAITING) futex_wait(&pool.remaining, left);
+        left = atomic_fetch_and(&pool.remaining, ~WAITING) & ~WAITING;
+    }
+}
+
+/* Runs the job that is set up in pool. */
+static void run_job(void)
+{
+    fegetenv(&pool.fenv);
+    atomic_store(&pool.remaining, (uint32_t)pool.chunks - 1);
+    for (int w = 1; w < pool.chunks; w++) post(&pool.workers[w]);
+    run_chunk(0, 0);
+    for (int w = pool.chunks - 1; w > 0; w--) {
+        if (!claim(&pool.workers[w], IDLE)) continue;
+        run_chunk(0, w);
+        atomic_fetch_sub(&pool.remaining, 1);
+    }
+    wait_for_workers();
+}
+
+void pool_run(PoolFn fn, void *ctx, int64_t n, int threads)
+{
+    threads = pool_workers(threads);
+    if (n < threads) threads = (int)n;
+    if (n <= 0) return;
+    if (threads == 1 || atomic_exchange(&pool.busy, true)) {
+        fn(ctx, 0, 0, n);
+        return;
+    }
+    make_workers(threads - 1);
+    pool.fn = fn;
+    pool.ctx = ctx;
+    pool.n = n;
+    pool.chunks = threads <= pool.count ? threads : pool.count + 1;
+    run_job();
+    atomic_store(&pool.busy, false);
+}
+
+void pool_shutdown(void)
+{
+    if (atomic_exchange(&pool.busy, true)) return;              /* another thread's job runs on, and so do its workers */
+    for (int w = 1; w <= pool.count; w++) {
+        atomic_store(&pool.workers[w].state, QUIT);
+        futex_wake(&pool.workers[w].state);
+    }
+    for (int w = 1; w <= pool.count; w++) pthread_join(pool.workers[w].thread, NULL);
+    pool.count = 0;
+    atomic_store(&pool.busy, false);
+}

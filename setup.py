@@ -75,18 +75,18 @@ class Build(build_ext):
                    "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION", "-DNPY_TARGET_VERSION=NPY_2_0_API_VERSION"],
             "gen": [f"-isystem{llvm_config(llvm, '--includedir')[0]}"],
         }
-        key = re.sub(r"\W+", "-", "-".join([Path(cc[0]).name, sysconfig.get_config_var("SOABI"), sanitize or "", "debug" if debug else ""]))
+        parts = [Path(cc[0]).name, sysconfig.get_config_var("SOABI"), sanitize or "", "debug" if debug else ""]
+        key = re.sub(r"\W+", "-", "-".join(parts))
         objdir = Path(self.build_temp).parent / f"obj-{key}"
         out = Path(self.get_ext_fullpath("pyxla._core"))
         gen = out.with_name("_gen.so")
-        stamp = "\n".join(cc + flags)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = list(pool.map(lambda s: compile_one(cc, flags + layer_flags.get(s.parent.name, []), s, objdir, stamp),
+            objects = list(pool.map(lambda s: compile_one(cc, flags + layer_flags.get(s.parent.name, []), s, objdir),
                                     sources(sorted({*GEN_LAYERS, *CORE_LAYERS}))))
         out.parent.mkdir(parents=True, exist_ok=True)
         by_layer = {layer: [o for o in objects if o.parent.name == layer] for layer in {*GEN_LAYERS, *CORE_LAYERS}}
-        link_one(cc, link + ["-lm", "-ldl"], [o for la in CORE_LAYERS for o in by_layer[la]], out)
-        link_one(cc, link + llvm_link_flags(llvm), [o for la in GEN_LAYERS for o in by_layer[la]], gen)
+        link_one(cc, link + ["-lm", "-ldl"], [o for la in CORE_LAYERS for o in by_layer[la]], out, objdir)
+        link_one(cc, link + llvm_link_flags(llvm), [o for la in GEN_LAYERS for o in by_layer[la]], gen, objdir)
 
     def get_outputs(self):
         out = Path(self.get_ext_fullpath("pyxla._core"))
@@ -95,15 +95,20 @@ class Build(build_ext):
 
 def llvm_link_flags(llvm):
     """Dynamic by default; PYXLA_LLVM=static for wheels: hidden, so that it meets no other LLVM of the process."""
-    if os.environ.get("PYXLA_LLVM") == "static":
-        parts = ["core", "x86", "nvptx"] if os.uname().machine == "x86_64" else ["core", "aarch64", "nvptx"]
-        return (llvm_config(llvm, "--ldflags") + llvm_config(llvm, "--link-static", "--libs", *parts)
-                + llvm_config(llvm, "--link-static", "--system-libs", *parts)
-                + ["-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-static-libstdc++", "-static-libgcc", "-lstdc++", "-lm", "-s"])
-    return llvm_config(llvm, "--ldflags") + llvm_config(llvm, "--libs")
+    if os.environ.get("PYXLA_LLVM") != "static":
+        return llvm_config(llvm, "--ldflags") + llvm_config(llvm, "--libs")
+    target = {"x86_64": "x86"}.get(os.uname().machine, os.uname().machine)
+    parts = ["core", target, "nvptx"]
+    # Of the system libraries LLVM names, the code we use needs these two at most (xml2 and z3 belong to parts left out).
+    needed = [lib for lib in llvm_config(llvm, "--link-static", "--system-libs", *parts) if lib in ("-lz", "-lzstd")]
+    return (llvm_config(llvm, "--ldflags") + llvm_config(llvm, "--link-static", "--libs", *parts)
+            + ["-Wl,-Bstatic", *needed, "-lstdc++", "-Wl,-Bdynamic", "-lrt", "-ldl", "-lm", "-static-libgcc",
+               "-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-s"])
 
 
-def compile_one(cc, flags, source, objdir, stamp):
+def compile_one(cc, flags, source, objdir):
+    """Compiles a source unless its object is newer than every file it was made of and has the same flags."""
+    stamp = "\n".join([*cc, *flags])
     obj = objdir / source.parent.name / (source.stem + ".o")
     deps, flagfile = obj.with_suffix(".d"), obj.with_suffix(".flags")
     if obj.exists() and deps.exists() and flagfile.exists() and flagfile.read_text() == stamp:
@@ -117,9 +122,16 @@ def compile_one(cc, flags, source, objdir, stamp):
     return obj
 
 
-def link_one(cc, flags, objects, out):
-    if not out.exists() or any(o.stat().st_mtime > out.stat().st_mtime for o in objects):
-        subprocess.run([*cc, *map(str, objects), *flags, "-o", str(out)], check=True)
+def link_one(cc, flags, objects, out, objdir):
+    """Links objects unless the shared object is newer than all of them and was linked so."""
+    command = [*cc, *map(str, objects), *flags, "-o", str(out)]
+    stamp = objdir / (re.sub(r"\W+", "-", str(out)) + ".link")
+    if out.exists() and stamp.exists() and stamp.read_text() == "\n".join(command):
+        built = out.stat().st_mtime
+        if all(o.stat().st_mtime <= built for o in objects):
+            return
+    subprocess.run(command, check=True)
+    stamp.write_text("\n".join(command))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,54 @@
+# Every target sets up what it needs: LLVM's development package, a virtual environment in .venv, the built extension.
+PYTHON ?= python3
+PY := .venv/bin/python
+MAKEFLAGS += --no-print-directory
+export PYTHON
+
+help:            ## this list
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: .*## /\t/' | expand -t 14
+
+setup:
+	@.ci/setup requirements-test.txt
+
+build: setup     ## the extension, in place
+	@$(PY) setup.py -q build_ext --inplace
+
+demo:            ## trains and shows a classifier of handwritten digits
+	@.ci/setup requirements-demo.txt
+	@$(PY) setup.py -q build_ext --inplace
+	@PYTHONPATH=. $(PY) examples/digits.py
+
+test: build      ## the test suite
+	@$(PY) -m pytest -q tests
+
+test-slow: build ## exhaustive accuracy and long fuzzing as well
+	@$(PY) -m pytest -q tests -m "slow or not slow"
+
+bench: build     ## the benchmarks
+	@PYTHONPATH=. $(PY) -m benchmarks
+
+lint: setup      ## ruff, and the lints of the C sources
+	@$(PY) -m ruff check .
+	@$(PY) -m pytest -q tests/test_layers.py -k "not exported" --no-header -p no:cacheprovider
+
+# A sanitized build lives in build/<name>; Python itself is not instrumented, hence the preload.
+asan: setup      ## the test suite under AddressSanitizer and UBSan
+	@PYXLA_DEBUG=1 PYXLA_SANITIZE=address,undefined $(PY) setup.py -q build --build-base build/asan --build-lib build/asan/lib
+	@ASAN_OPTIONS=detect_leaks=0:handle_segv=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
+		PYTHONPATH=build/asan/lib .venv/bin/pytest -q tests -k "not test_c and not test_eval" -p no:cacheprovider
+
+tsan: setup      ## the tests of threads under ThreadSanitizer
+	@PYXLA_DEBUG=1 PYXLA_SANITIZE=thread $(PY) setup.py -q build --build-base build/tsan --build-lib build/tsan/lib
+	@TSAN_OPTIONS=report_signal_unsafe=0:ignore_noninstrumented_modules=1:exitcode=66 LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" \
+		PYTHONPATH=build/tsan/lib .venv/bin/pytest -q tests -k "thread" -p no:cacheprovider
+
+wheel: setup     ## a wheel with LLVM inside, tried in an empty environment
+	@rm -rf dist
+	@PYXLA_LLVM=static $(PY) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
+	@.ci/check-wheel
+
+clean:           ## removes what was built
+	rm -rf build dist *.egg-info pyxla/*.so .pytest_cache .ruff_cache
+
+.PHONY: help setup build demo test test-slow bench lint asan tsan wheel clean
+.DEFAULT_GOAL := help

@@ -124,7 +124,9 @@ static inline int find_alias(Record *r, PyObject *object)
 static bool put_array(Record *r, PyObject *object, PyArrayObject *a, Dtype dtype, int alias, unsigned flags, bool donated)
 {
     uint32_t rank = (uint32_t)PyArray_NDIM(a);
-    if (!room_sig(r, rank + 1) || !room_lay(r, rank + 1) || !room_leaf(r)) {
+    if (donated && (PyObject *)a == object && PyArray_ISWRITEABLE(a))
+        flags |= SIG_DONATED;
+    if (!room_sig(r, rank + 1) || !room_lay(r, rank) || !room_leaf(r)) {
         Py_DECREF(a);
         return false;
     }
@@ -141,8 +143,6 @@ static bool put_array(Record *r, PyObject *object, PyArrayObject *a, Dtype dtype
         *sig++ = (uint64_t)shape[k];
         *lay++ = shape[k] > 1 ? stride[k] : 0;
     }
-    if (donated)
-        *lay++ = PyArray_ISWRITEABLE(a) && (PyObject *)a == object;
     r->nsig = (uint32_t)(sig - r->sig);
     r->nlay = (uint32_t)(lay - r->lay);
     return true;

@@ -45,7 +45,8 @@ PyObject *leaf_name(const Signature *s, const Tree *t, uint32_t leaf);
 /* The result of calling fn with the children of such a tree's object (a tuple). */
 PyObject *call_bound(PyObject *fn, const Signature *s, PyObject *values);
 
-enum { SIG_SWAPPED = 1 };
+/* Flags of an array leaf: read through a native copy; its memory may be reused for results. */
+enum { SIG_SWAPPED = 1, SIG_DONATED = 2 };
 
 typedef struct {
     PyObject *object;                  /* what the caller passed; owned */

@@ -1,0 +1,304 @@
+#include "py/entry.h"
+#include "py/error.h"
+#include "py/state.h"
+
+enum { MAX_BOUNDS = 16 };
+
+/* ---- layouts ---- */
+
+static void plan_input(const Entry *e, uint32_t k, const Record *r, PlanInput *p)
+{
+    const TraceInput *in = &e->trace->inputs.at[k];
+    PyArrayObject *a = input_array(e, k, r);
+    *p = (PlanInput){0};
+    if (!a)
+        return;
+    for (int axis = 0; axis < PyArray_NDIM(a); axis++)
+        p->stride[axis] = PyArray_DIM(a, axis) > 1 ? PyArray_STRIDE(a, axis) : 0;
+    p->writable = PyArray_ISWRITEABLE(a);
+    p->donated = in->kind == INPUT_LEAF && in->writeback < 0 && r->leaf[in->leaf].flags & SIG_DONATED;
+}
+
+/* An argument that is handed back, whole or in part, keeps its memory. */
+static void keep_returned(const Entry *e, PlanInput *p)
+{
+    for (uint32_t k = 0; k < e->nresults; k++)
+        if (e->results[k].kind == RESULT_INPUT || e->results[k].kind == RESULT_INPUT_VIEW)
+            p[e->results[k].input].donated = false;
+}
+
+/* Whether two elements may share memory: an axis steps over less than the axes below it span. */
+static bool overlaps_itself(PyArrayObject *a)
+{
+    npy_intp extent[MAX_RANK], stride[MAX_RANK];
+    int n = 0;
+    for (int k = 0; k < PyArray_NDIM(a); k++) {
+        if (PyArray_DIM(a, k) == 0)
+            return false;
+        if (PyArray_DIM(a, k) == 1)
+            continue;
+        npy_intp step = PyArray_STRIDE(a, k) < 0 ? -PyArray_STRIDE(a, k) : PyArray_STRIDE(a, k);
+        int at = n++;
+        for (; at > 0 && stride[at - 1] > step; at--) {
+            stride[at] = stride[at - 1];
+            extent[at] = extent[at - 1];
+        }
+        stride[at] = step;
+        extent[at] = PyArray_DIM(a, k);
+    }
+    npy_intp span = PyArray_ITEMSIZE(a);    /* of the axes with smaller strides */
+    for (int k = 0; k < n; k++) {
+        if (stride[k] < span)
+            return true;
+        span += stride[k] * (extent[k] - 1);
+    }
+    return false;
+}
+
+static bool check_written_layout(const Entry *e, const Record *r)
+{
+    for (uint32_t k = 0; k < e->nwritten; k++) {
+        PyArrayObject *a = input_array(e, (uint32_t)e->written[k], r);
+        if (a && overlaps_itself(a)) {
+            PyErr_SetString(PyExc_ValueError, "the function writes to an argument whose elements share memory (a broadcast or windowed view): "
+                            "pass a copy of it");
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t captured_words(const Entry *e)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; e->ncaptured && k < e->ninputs; k++) {
+        const TraceInput *in = &e->trace->inputs.at[k];
+        if (in->kind == INPUT_CAPTURED)
+            n += node_at(e->trace->graph, e->trace->graph->inputs.at[k])->rank;
+    }
+    return n;
+}
+
+/* Strides of the captured arrays now; entry_fits() holds. */
+static void captured_lay(const Entry *e, int64_t *lay)
+{
+    for (uint32_t k = 0; e->ncaptured && k < e->ninputs; k++) {
+        const TraceInput *in = &e->trace->inputs.at[k];
+        PyArrayObject *a = (PyArrayObject *)in->object;
+        for (int axis = 0; in->kind == INPUT_CAPTURED && axis < PyArray_NDIM(a); axis++)
+            *lay++ = PyArray_DIM(a, axis) > 1 ? PyArray_STRIDE(a, axis) : 0;
+    }
+}
+
+static bool captured_lay_is(const Entry *e, const int64_t *lay)
+{
+    for (uint32_t k = 0; k < e->ninputs; k++) {
+        const TraceInput *in = &e->trace->inputs.at[k];
+        PyArrayObject *a = (PyArrayObject *)in->object;
+        for (int axis = 0; in->kind == INPUT_CAPTURED && axis < PyArray_NDIM(a); axis++)
+            if (*lay++ != (PyArray_DIM(a, axis) > 1 ? PyArray_STRIDE(a, axis) : 0))
+                return false;
+    }
+    return true;
+}
+
+bool bound_fits(const Bound *b, const Record *r)
+{
+    return b->nlay == r->nlay && !memcmp(b->lay, r->lay, r->nlay * sizeof *r->lay)
+        && (!b->entry->ncaptured || captured_lay_is(b->entry, b->lay + b->nlay));
+}
+
+/* ---- planning ---- */
+
+static bool fill_lay(Bound *b, const Record *r)
+{
+    b->nlay = r->nlay;
+    b->nlay_captured = captured_words(b->entry);
+    b->lay = PyMem_Malloc((b->nlay + b->nlay_captured + 1) * sizeof *b->lay);
+    b->took = PyMem_Malloc((b->entry->noutputs + 1) * sizeof *b->took);
+    if (!b->lay || !b->took) {
+        PyErr_NoMemory();
+        return false;
+    }
+    memcpy(b->lay, r->lay, r->nlay * sizeof *b->lay);
+    captured_lay(b->entry, b->lay + b->nlay);
+    return true;
+}
+
+static bool make_plan(Bound *b, const Record *r, PlanInput *in, PlanOutput *out)
+{
+    const Entry *e = b->entry;
+    const Graph *g = e->trace->graph;
+    for (uint32_t k = 0; k < e->ninputs; k++)
+        plan_input(e, k, r, &in[k]);
+    keep_returned(e, in);
+    for (uint32_t k = 0; k < e->ninputs; k++)
+        b->any_donated |= in[k].donated;
+    for (uint32_t k = 0; k < e->noutputs; k++)
+        out[k].into = e->outputs[k].into;
+    const Cpu *cpu = cpu_host();
+    Target target = {cpu->level, cpu->vector_bytes, cpu->l1, cpu->l2, state.checked};
+    *g->err = (Err){0};    /* the error of an earlier attempt */
+    b->plan = plan_make(b->arena, g, in, out, &target);
+    if (!b->plan)
+        error_raise(b->err.kind != ERR_NONE ? &b->err : g->err, e->trace);
+    return b->plan != NULL;
+}
+
+/* Which outputs live in the memory of a donated input. */
+static void fill_took(Bound *b)
+{
+    for (uint32_t k = 0; k < b->entry->noutputs; k++) {
+        const Slot *slot = &b->plan->slots.at[b->plan->output_slot[k]];
+        b->took[k] = slot->kind == SLOT_INPUT && b->entry->outputs[k].into < 0 ? (int32_t)slot->index : -1;
+    }
+    for (uint32_t k = 0; k < b->plan->launches.len; k++)
+        b->ns += b->plan->launches.at[k].ns;
+}
+
+static bool plan_bound(Bound *b, const Record *r)
+{
+    const Entry *e = b->entry;
+    for (uint32_t k = 0; k < e->noutputs; k++)
+        b->took[k] = -1;
+    if (!e->noutputs && !e->trace->graph->checks.len)
+        return true;
+    PlanInput *in = PyMem_Calloc(e->ninputs + 1, sizeof *in);
+    PlanOutput *out = PyMem_Calloc(e->noutputs + 1, sizeof *out);
+    bool ok = in && out && (b->arena = arena_new(&b->err));
+    if (!ok)
+        PyErr_NoMemory();
+    ok = ok && make_plan(b, r, in, out);
+    if (ok)
+        fill_took(b);
+    PyMem_Free(in);
+    PyMem_Free(out);
+    return ok;
+}
+
+/* ---- compiling ---- */
+
+/* Called while the compiler works: takes the GIL to see whether the user pressed ^C. */
+static bool interrupted(void *ctx)
+{
+    PyThreadState **ts = ctx;
+    PyEval_RestoreThread(*ts);
+    bool stop = PyErr_CheckSignals() < 0;
+    *ts = PyEval_SaveThread();
+    return stop;
+}
+
+static bool compile_bound(Bound *b, CompileStats *stats)
+{
+    uint32_t n = b->plan->kernels.len;
+    Code **code = PyMem_Calloc(n + 1, sizeof *code);
+    if (!code) {
+        PyErr_NoMemory();
+        return false;
+    }
+    Err err = {0};
+    PyThreadState *ts = PyEval_SaveThread();
+    bool ok = compile_kernels(b->plan->kernels.at, (int)n, cpu_host()->level, code, stats, interrupted, &ts, &err);
+    PyEval_RestoreThread(ts);
+    if (ok) {
+        b->code = code;
+        return true;
+    }
+    PyMem_Free(code);
+    error_raise(&err, b->entry->trace);
+    return false;
+}
+
+Bound *bound_make(Entry *e, const Record *r, int threads, Costs *costs)
+{
+    double start = now_seconds();
+    Bound *b = PyMem_Calloc(1, sizeof *b);
+    if (!b) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    b->refs = 1;
+    b->entry = e;
+    e->refs++;
+    e->made++;
+    bool ok = check_written_layout(e, r) && fill_lay(b, r) && plan_bound(b, r);
+    costs->plan += now_seconds() - start;
+    CompileStats stats = {0};
+    if (ok && b->plan && b->plan->kernels.len && !state.interp)
+        ok = compile_bound(b, &stats);
+    costs->compile += stats.seconds;
+    costs->compiled += stats.compiled;
+    costs->reused += stats.reused;
+    b->exec = (Exec){b->plan, b->code, threads};
+    if (ok)
+        return b;
+    bound_unref(b);
+    return NULL;
+}
+
+static void bound_free(Bound *b)
+{
+    for (uint32_t k = 0; b->code && k < b->plan->kernels.len; k++)
+        code_unref(b->code[k]);
+    PyMem_Free(b->code);
+    arena_free(b->arena);
+    PyMem_Free(b->lay);
+    PyMem_Free(b->took);
+    PyMem_Free(b);
+}
+
+void bound_unref(Bound *b)
+{
+    Entry *e = b->entry;
+    if (--b->refs == 0)
+        bound_free(b);
+    entry_unref(e);
+}
+
+/* ---- the list of an entry ---- */
+
+/* Gives up the list's reference, which is none of the entry. */
+static void list_unref(Bound *b)
+{
+    if (--b->refs == 0)
+        bound_free(b);
+}
+
+/* Drops all bounds but the first n. */
+static void trim(Entry *e, int n)
+{
+    Bound **at = &e->bounds;
+    for (int k = 0; *at && k < n; k++)
+        at = &(*at)->next;
+    while (*at) {
+        Bound *last = *at;
+        *at = last->next;
+        e->nbounds--;
+        list_unref(last);
+    }
+}
+
+void entry_keep(Entry *e, Bound *b)
+{
+    b->refs++;
+    b->next = e->bounds;
+    e->bounds = b;
+    e->nbounds++;
+    trim(e, MAX_BOUNDS);
+}
+
+void entry_clear_bounds(Entry *e) { trim(e, 0); }
+
+Bound *entry_bound(Entry *e, const Record *r)
+{
+    for (Bound **at = &e->bounds; *at; at = &(*at)->next) {
+        Bound *b = *at;
+        if (!bound_fits(b, r))
+            continue;
+        *at = b->next;
+        b->next = e->bounds;
+        e->bounds = b;
+        return b;
+    }
+    return NULL;
+}

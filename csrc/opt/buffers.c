@@ -1,0 +1,226 @@
+/* Which values share memory: an update takes over the buffer of the array it changes, a write-back the argument's own memory, wherever
+ * every read of the old contents happens in an earlier launch, or in the writing one at the very element before it is written. */
+#include <string.h>
+#include "opt/group.h"
+
+typedef struct { uint32_t group, term, next; } Reader;
+
+typedef struct {
+    Grouping *gr;
+    const Survey *surveys;
+    Buffers *b;
+    VEC(Reader) uses;            /* uses.at[0] is none */
+    uint32_t *first;             /* per buffer id: head of its list of terms */
+    bool *at_end;                /* per buffer id: read after the last launch */
+    uint32_t checks;             /* the last group with a check */
+} Share;
+
+static void contiguous(const Graph *g, Id id, int64_t *stride)
+{
+    int64_t s = dtype_info[node_at(g, id)->dtype].bytes;
+    for (int d = node_at(g, id)->rank - 1; d >= 0; d--) {
+        stride[d] = s;
+        s *= node_shape(g, id)[d] > 1 ? node_shape(g, id)[d] : 1;
+    }
+}
+
+static bool init_buffers(Grouping *gr, Buffers *b)
+{
+    const Graph *g = gr->g;
+    for (Id id = 0; id < gr->nnodes; id++) {
+        Buffer *at = vec_push(gr->arena, &b->at);
+        if (!at) return false;
+        const Node *n = node_at(g, id);
+        bool input = n->op == OP_input;
+        if (!id || (!input && !gr->info[id].stored)) continue;
+        at->dtype = n->dtype;
+        at->rank = n->rank;
+        at->bytes = node_size(g, id) * dtype_info[n->dtype].bytes;
+        contiguous(g, id, at->stride);
+        for (int d = 0; input && d < n->rank; d++) at->stride[d] = gr->in[node_attr(g, id)[0]].stride[d];
+    }
+    return true;
+}
+
+Id buffers_add(Grouping *gr, Buffers *b, Dtype dtype, int64_t bytes)
+{
+    Buffer *at = vec_push(gr->arena, &b->at);
+    if (!at) return 0;
+    at->dtype = (uint8_t)dtype;
+    at->bytes = bytes;
+    return b->at.len - 1;
+}
+
+Id buffers_memory(const Buffers *b, Id id)
+{
+    while (b->at.at[id].shares) id = b->at.at[id].shares;
+    return id;
+}
+
+static bool index_terms(Share *s)
+{
+    for (uint32_t n = 1; n < s->gr->groups.len; n++)
+        for (uint32_t t = 0; t < s->surveys[n].terms.len; t++) {
+            Reader *r = vec_push(s->gr->arena, &s->uses);
+            if (!r) return false;
+            Id id = s->surveys[n].terms.at[t].buffer;
+            *r = (Reader){ n, t, s->first[id] };
+            s->first[id] = s->uses.len - 1;
+        }
+    return true;
+}
+
+static const Term *term(const Share *s, uint32_t use) { return &s->surveys[s->uses.at[use].group].terms.at[s->uses.at[use].term]; }
+
+/* The first group that writes buffer c; its carry does not count. */
+static uint32_t first_writer(const Share *s, Id c)
+{
+    uint32_t w = UINT32_MAX;
+    for (uint32_t u = s->first[c]; u; u = s->uses.at[u].next)
+        if (term(s, u)->kind == TERM_STORE && !term(s, u)->carry && s->uses.at[u].group < w) w = s->uses.at[u].group;
+    return w;
+}
+
+/* Whether a load is of the element that each store of c in the same group then writes. */
+static bool same_element(const Share *s, const Term *load, uint32_t group, Id c)
+{
+    if (load->box || s->gr->groups.at[group].dot) return false;
+    for (uint32_t u = s->first[c]; u; u = s->uses.at[u].next) {
+        const Term *t = term(s, u);
+        if (s->uses.at[u].group != group || t->kind != TERM_STORE || t->carry) continue;
+        if (load->phase > t->phase || load->dtype != t->dtype || !map_equal(load->map, t->map)) return false;
+    }
+    return true;
+}
+
+/* Whether writing c over the memory that holds x loses nothing that is still read. */
+static bool may_overwrite(const Share *s, Id x, Id c)
+{
+    uint32_t w = first_writer(s, c);
+    if (s->at_end[x]) return false;
+    for (uint32_t u = s->first[x]; u; u = s->uses.at[u].next) {
+        const Term *t = term(s, u);
+        uint32_t n = s->uses.at[u].group;
+        bool own_carry = s->gr->groups.at[n].carry && s->gr->groups.at[n].roots.at[0].buffer == c;
+        if (t->kind != TERM_LOAD || own_carry || n < w) continue;
+        if (n > w || !same_element(s, t, n, c)) return false;
+    }
+    return true;
+}
+
+/* The array that update c carries over, or 0. */
+static Id carried(const Share *s, Id c)
+{
+    for (uint32_t u = s->first[c]; u; u = s->uses.at[u].next) {
+        const Group *gp = &s->gr->groups.at[s->uses.at[u].group];
+        if (term(s, u)->kind == TERM_STORE && gp->carry && gp->roots.at[0].buffer == c) return gp->roots.at[0].value;
+    }
+    return 0;
+}
+
+/* A carried value through reshapes to the buffer it lies in; 0 if that is none of the same shape. */
+static Id carried_buffer(const Share *s, Id c)
+{
+    Id x = carried(s, c);
+    if (!x) return 0;
+    return node_at(s->gr->g, x)->op == OP_input || s->gr->info[x].stored ? x : 0;
+}
+
+static void take_over(Share *s, Id c, Id x)
+{
+    Buffer *to = &s->b->at.at[c];
+    to->shares = x;
+    memcpy(to->stride, s->b->at.at[x].stride, sizeof to->stride);
+}
+
+/* Tries to let output buffer b lie in the memory of input k: along its chain of updates, or by itself. */
+static bool write_through(Share *s, Id b, Id input)
+{
+    enum { MAX_CHAIN = 4096 };
+    Id c = b, x;
+    int steps = 0;
+    if (s->b->at.at[b].shares || s->at_end[b]) return false;
+    while ((x = carried_buffer(s, c)) && x != input && !s->b->at.at[x].shares && steps++ < MAX_CHAIN && may_overwrite(s, x, c)) c = x;
+    bool chain = x == input;
+    if (!chain) c = b;
+    /* every older version must be dead when a newer one is written */
+    if (first_writer(s, c) <= s->checks || !may_overwrite(s, input, c)) return false;
+    take_over(s, c, input);
+    for (c = b; chain && c != input && !s->b->at.at[c].shares; c = x) {
+        x = carried_buffer(s, c);
+        s->b->at.at[c].shares = x;
+    }
+    for (c = b; c != input; c = s->b->at.at[c].shares) memcpy(s->b->at.at[c].stride, s->b->at.at[input].stride, sizeof s->b->at.at[c].stride);
+    return true;
+}
+
+static void share_updates(Share *s)
+{
+    const Graph *g = s->gr->g;
+    for (Id c = 1; c < s->gr->nnodes; c++) {
+        if (node_at(g, c)->op != OP_update || !s->gr->info[c].stored || s->b->at.at[c].shares) continue;
+        Id x = carried_buffer(s, c);
+        if (x && node_at(g, x)->op != OP_input && node_at(g, buffers_memory(s->b, x))->op != OP_input && may_overwrite(s, x, c))
+            take_over(s, c, x);
+    }
+}
+
+static bool add_copy(Share *s, uint32_t output, Id from, Id to)
+{
+    FinalCopy *f = vec_push(s->gr->arena, &s->b->copies);
+    if (f) *f = (FinalCopy){ output, from, to };
+    return f != NULL;
+}
+
+static bool place_outputs(Share *s, const PlanOutput *out)
+{
+    const Graph *g = s->gr->g;
+    Buffers *b = s->b;
+    bool *taken = arena_alloc(s->gr->arena, s->gr->nnodes);
+    if (!taken) return false;
+    for (uint32_t i = 0; i < g->outputs.len; i++) {
+        if (out[i].into >= 0) continue;
+        Id base = s->gr->out_base.at[i];
+        bool own = node_at(g, base)->op != OP_input && !b->at.at[base].shares && !taken[base];
+        b->output[i] = base;
+        taken[base] = true;
+        if (own) continue;
+        Id o = g->outputs.at[i];
+        Id to = buffers_add(s->gr, b, node_at(g, o)->dtype, node_size(g, o) * dtype_info[node_at(g, o)->dtype].bytes);
+        if (!to || !add_copy(s, i, base, to)) return false;
+        b->at.at[to].rank = node_at(g, base)->rank;
+        contiguous(g, base, b->at.at[to].stride);
+        b->output[i] = to;
+    }
+    for (uint32_t i = 0; i < g->outputs.len; i++) {
+        if (out[i].into < 0) continue;
+        Id input = g->inputs.at[out[i].into], base = s->gr->out_base.at[i];
+        b->output[i] = input;
+        if (base != input && buffers_memory(b, base) != input && !add_copy(s, i, base, input)) return false;
+    }
+    return true;
+}
+
+Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out)
+{
+    const Graph *g = gr->g;
+    Buffers *b = arena_alloc(gr->arena, sizeof *b);
+    Share s = { .gr = gr, .surveys = surveys, .b = b };
+    s.first = arena_alloc(gr->arena, sizeof *s.first * gr->nnodes);
+    s.at_end = arena_alloc(gr->arena, gr->nnodes);
+    if (!b || !s.first || !s.at_end || !vec_push(gr->arena, &s.uses)) return NULL;
+    b->output = arena_alloc(gr->arena, sizeof(Id) * (g->outputs.len + 1));
+    if (!b->output || !init_buffers(gr, b) || !index_terms(&s)) return NULL;
+    for (uint32_t n = 1; n < gr->groups.len; n++)
+        for (uint32_t i = 0; i < gr->groups.at[n].roots.len; i++)
+            if (gr->groups.at[n].roots.at[i].check) s.checks = n;
+    for (uint32_t i = 0; i < g->outputs.len; i++)
+        if (out[i].into < 0) s.at_end[gr->out_base.at[i]] = true;
+    for (uint32_t i = 0; i < g->outputs.len; i++) {
+        Id base = gr->out_base.at[i];
+        if (out[i].into >= 0 && base == g->outputs.at[i] && node_at(g, base)->op != OP_input)
+            write_through(&s, base, g->inputs.at[out[i].into]);
+    }
+    share_updates(&s);
+    return place_outputs(&s, out) ? b : NULL;
+}

@@ -1,0 +1,674 @@
+#include "opt/group.h"
+#include <string.h>
+
+enum {
+    CHEAP_OPS = 4,               /* evaluated again rather than stored */
+    FLOAT_OPS = 200,             /* most ops evaluated inline without a group */
+    GROUP_VALS = 1500,           /* most values of one loop */
+    SPLIT_SIZE = 65536,          /* reductions of more elements than this are split over grid points */
+    SPLIT_KEPT = 64,
+    SPLIT_ROWS = 1024,
+};
+
+/* The non-unit axes of a node: its own loop domain. */
+typedef struct { int n; int64_t extent[MAX_DOMAIN]; int8_t of[MAX_RANK]; } Own;
+
+static bool own_axes(const Grouping *gr, Id id, Own *own)
+{
+    own->n = 0;
+    for (int d = 0; d < node_at(gr->g, id)->rank; d++) {
+        own->of[d] = -1;
+        if (node_shape(gr->g, id)[d] == 1) continue;
+        if (own->n == MAX_DOMAIN)
+            return err_set(gr->g->err, ERR_UNSUPPORTED, "an array with more than %d axes longer than 1; reshape it first", MAX_DOMAIN);
+        own->of[d] = (int8_t)own->n;
+        own->extent[own->n++] = node_shape(gr->g, id)[d];
+    }
+    return true;
+}
+
+/* What evaluating a node inline touches: members of groups and stored buffers. */
+typedef struct { Id id; bool select; int8_t sel[MAX_RANK]; } Leaf;
+typedef struct {
+    Grouping *gr;
+    Own own;
+    VEC(Leaf) leaves;
+    uint32_t low;                /* the lowest group that may evaluate the node if it joins no leaf's group */
+    uint32_t best;               /* the highest group among the leaves */
+    uint32_t ops;
+    bool costly, ok;
+} Scan;
+
+static void scan_leaf(Scan *s, Id id, const Map *m)
+{
+    const NodeInfo *info = &s->gr->info[id];
+    Leaf *leaf = vec_push(s->gr->arena, &s->leaves);
+    if (!leaf) { s->ok = false; return; }
+    leaf->id = id;
+    leaf->select = !m->flat && !m->nindex;
+    for (int d = 0; leaf->select && d < m->rank; d++) {
+        leaf->sel[d] = -1;
+        if (m->off[d]) leaf->select = false;
+        for (int k = 0; k < m->naxes; k++)
+            if (m->step[d][k] && m->step[d][k] != 1) leaf->select = false;
+            else if (m->step[d][k]) {
+                if (leaf->sel[d] >= 0) leaf->select = false;
+                leaf->sel[d] = (int8_t)k;
+            }
+    }
+    if (info->group + (info->group != 0) > s->low) s->low = info->group + (info->group != 0);
+    if (info->group > s->best) s->best = info->group;
+}
+
+static void scan(Scan *s, Id id, const Map *m)
+{
+    const Graph *g = s->gr->g;
+    const Node *n = node_at(g, id);
+    if (s->gr->info[id].group || n->op == OP_input) {
+        scan_leaf(s, id, m);
+    } else if (op_info[n->op].kind == KIND_VIEW) {
+        Map in = *m;
+        map_through(g, id, s->own.extent, &in);
+        for (int i = m->nindex; i < in.nindex; i++) {
+            Map scalar;
+            map_select(&scalar, 0, m->naxes, NULL);
+            scan(s, in.index[i].node, &scalar);
+        }
+        scan(s, node_in(g, id)[0], &in);
+    } else if (op_info[n->op].kind == KIND_ELEMENTWISE) {
+        if (op_info[n->op].cost >= COST_DIV) s->costly = true;
+        if (s->ops++ > FLOAT_OPS * 4u) return;
+        for (int i = 0; i < n->nin; i++) scan(s, node_in(g, id)[i], m);
+    }
+}
+
+static bool scan_node(Scan *s, Grouping *gr, Id id)
+{
+    memset(s, 0, sizeof *s);
+    s->gr = gr;
+    s->ok = true;
+    if (!own_axes(gr, id, &s->own)) return false;
+    Map m;
+    map_select(&m, node_at(gr->g, id)->rank, s->own.n, s->own.of);
+    if (op_info[node_at(gr->g, id)->op].kind == KIND_ELEMENTWISE) {
+        for (int i = 0; i < node_at(gr->g, id)->nin; i++) scan(s, node_in(gr->g, id)[i], &m);
+        s->ops++;
+        s->costly = s->costly || op_info[node_at(gr->g, id)->op].cost >= COST_DIV;
+    } else {
+        scan(s, id, &m);
+    }
+    return s->ok;
+}
+
+/* ---- joining ---- */
+
+/* Aligns the node's own axes with the domain of group `n`: through the leaves that are its members, then by equal extents in order. */
+static bool align(const Scan *s, uint32_t n, int8_t *axis)
+{
+    const Group *gp = &s->gr->groups.at[n];
+    uint32_t used = 0;
+    for (int j = 0; j < s->own.n; j++) axis[j] = -1;
+    for (uint32_t i = 0; i < s->leaves.len; i++) {
+        const Leaf *leaf = &s->leaves.at[i];
+        const NodeInfo *info = &s->gr->info[leaf->id];
+        if (info->group != n) continue;
+        if (!leaf->select || op_info[node_at(s->gr->g, leaf->id)->op].kind == KIND_PLACE) return false;
+        for (int d = 0; d < node_at(s->gr->g, leaf->id)->rank; d++) {
+            int j = leaf->sel[d], a = info->axis[d];
+            if ((j < 0) != (a < 0)) return false;
+            if (j < 0) continue;
+            if (axis[j] >= 0 && axis[j] != a) return false;
+            if (s->own.extent[j] != gp->extent[a]) return false;
+            axis[j] = (int8_t)a;
+            used |= 1u << a;
+        }
+    }
+    for (int j = 0, a = 0; j < s->own.n; j++) {
+        if (axis[j] >= 0) continue;
+        while (a < gp->naxes && (used >> a & 1 || gp->extent[a] != s->own.extent[j])) a++;
+        if (a == gp->naxes) return false;
+        axis[j] = (int8_t)a;
+        used |= 1u << a;
+    }
+    return true;
+}
+
+static uint32_t mask_of(const int8_t *axis, int n)
+{
+    uint32_t m = 0;
+    for (int j = 0; j < n; j++) if (axis[j] >= 0) m |= 1u << axis[j];
+    return m;
+}
+
+static uint8_t phase_in(const Scan *s, uint32_t n)
+{
+    uint8_t p = 0;
+    for (uint32_t i = 0; i < s->leaves.len; i++) {
+        const NodeInfo *info = &s->gr->info[s->leaves.at[i].id];
+        if (info->group == n && info->phase > p) p = info->phase;
+    }
+    return p;
+}
+
+/* Whether an elementwise value with this scan may be evaluated in group n; sets axis. */
+static bool may_join(const Scan *s, uint32_t n, int8_t *axis)
+{
+    const Group *gp = &s->gr->groups.at[n];
+    if (gp->nvals + s->ops > GROUP_VALS || !align(s, n, axis)) return false;
+    uint32_t all = (1u << gp->naxes) - 1, mask = mask_of(axis, s->own.n);
+    bool full = mask == all, row = gp->reduced && !gp->scan && mask == (all & ~gp->reduced);
+    if (full && gp->reduced && !gp->scan && gp->closed && phase_in(s, n)) return false;
+    return full || row;
+}
+
+static bool shares_operand(const Scan *s, const Group *gp)
+{
+    int64_t size = 1;
+    for (int k = 0; k < gp->naxes; k++) size *= gp->extent[k];
+    if (size <= 4096) return true;
+    const Graph *g = s->gr->g;
+    for (uint32_t i = 0; i < gp->roots.len; i++) {
+        Id v = gp->roots.at[i].value;
+        if (s->gr->info[v].uses) for (int j = 0; j < node_at(g, v)->nin; j++)
+            for (uint32_t k = 0; k < s->leaves.len; k++)
+                if (s->leaves.at[k].id == node_in(g, v)[j]) return true;
+    }
+    return false;
+}
+
+static uint32_t group_new(Grouping *gr, int naxes, const int64_t *extent)
+{
+    Group *gp = vec_push(gr->arena, &gr->groups);
+    if (!gp) return 0;
+    gp->naxes = naxes;
+    memcpy(gp->extent, extent, sizeof(int64_t) * (size_t)naxes);
+    return gr->groups.len - 1;
+}
+
+static bool same_domain(const Group *gp, const Own *own)
+{
+    return gp->naxes == own->n && !memcmp(gp->extent, own->extent, sizeof(int64_t) * (size_t)own->n);
+}
+
+/* A group for a value that no leaf's group takes: an open one of the same domain from `low` on, or a new one. Identity axes. */
+static uint32_t group_beside(const Scan *s, uint32_t low, uint32_t reduced, bool only_new)
+{
+    Grouping *gr = s->gr;
+    uint32_t last = gr->groups.len - 1, tries = 0;
+    if (low == 0) low = 1;
+    for (uint32_t n = last; !only_new && n >= low && n > 0 && tries < 8; n--, tries++) {
+        Group *gp = &gr->groups.at[n];
+        if (!same_domain(gp, &s->own) || gp->dot || gp->scan || gp->carry || gp->nvals + s->ops > GROUP_VALS) continue;
+        if (gp->reduced && reduced && gp->reduced != reduced) continue;
+        if (shares_operand(s, gp)) return n;
+    }
+    ASSERT(low <= last + 1);
+    return group_new(gr, s->own.n, s->own.extent);
+}
+
+/* ---- members ---- */
+
+static void member(Grouping *gr, Id id, uint32_t n, const Own *own, const int8_t *axis, uint8_t phase)
+{
+    NodeInfo *info = &gr->info[id];
+    Group *gp = &gr->groups.at[n];
+    info->group = n;
+    info->phase = phase;
+    for (int d = 0; d < node_at(gr->g, id)->rank; d++) info->axis[d] = own->of[d] < 0 ? -1 : axis[own->of[d]];
+    info->row = gp->reduced && !gp->scan && !(mask_of(axis, own->n) & gp->reduced);
+    gp->nvals += 1;
+}
+
+static void identity_axes(int8_t *axis) { for (int j = 0; j < MAX_DOMAIN; j++) axis[j] = (int8_t)j; }
+
+/* Gives a floating elementwise node (or a view that must be copied) a group of its own or beside others; 0 on error. */
+static uint32_t force_group(Grouping *gr, Id id, uint32_t floor)
+{
+    if (gr->info[id].group) return gr->info[id].group;
+    Scan s;
+    int8_t axis[MAX_DOMAIN];
+    if (!scan_node(&s, gr, id)) return 0;
+    uint32_t low = s.low > floor ? s.low : floor, n = s.best >= floor ? s.best : 0;
+    if (!n || !may_join(&s, n, axis)) {
+        n = group_beside(&s, low, 0, false);
+        identity_axes(axis);
+    }
+    if (!n) return 0;
+    member(gr, id, n, &s.own, axis, phase_in(&s, n));
+    gr->groups.at[n].nvals += s.ops;
+    return n;
+}
+
+static Root *add_root(Grouping *gr, uint32_t n, Id value, Id buffer, const int8_t *axis, uint8_t phase)
+{
+    Root *r = vec_push(gr->arena, &gr->groups.at[n].roots);
+    if (!r) return NULL;
+    r->value = value;
+    r->buffer = buffer;
+    r->phase = phase;
+    memcpy(r->axis, axis, MAX_RANK);
+    return r;
+}
+
+/* Makes sure that node id has a buffer of its own. */
+bool group_store(Grouping *gr, Id id)
+{
+    NodeInfo *info = &gr->info[id];
+    if (info->stored) return true;
+    uint32_t n = force_group(gr, id, 0);
+    if (!n) return false;
+    info->stored = true;
+    return add_root(gr, n, id, id, info->axis, info->phase) != NULL;
+}
+
+static bool contiguous_input(const Grouping *gr, Id id)
+{
+    const PlanInput *in = &gr->in[node_attr(gr->g, id)[0]];
+    int64_t expect = dtype_info[node_at(gr->g, id)->dtype].bytes;
+    for (int d = node_at(gr->g, id)->rank - 1; d >= 0; d--) {
+        int64_t n = node_shape(gr->g, id)[d];
+        if (n == 0) return true;
+        if (n > 1 && in->stride[d] != expect) return false;
+        expect *= n;
+    }
+    return true;
+}
+
+/* Whether the value of id is (or can be made, by storing it) a C-contiguous buffer without a copy of stored data. */
+static bool has_buffer(const Grouping *gr, Id id)
+{
+    const Node *n = node_at(gr->g, id);
+    if (n->op == OP_input) return contiguous_input(gr, id);
+    if (gr->info[id].stored) return true;
+    return op_info[n->op].kind != KIND_VIEW && op_info[n->op].kind != KIND_SOURCE;
+}
+
+Id group_base(const Grouping *gr, Id id)
+{
+    Id b = id;
+    while (node_at(gr->g, b)->op == OP_reshape && !gr->info[b].stored) b = node_in(gr->g, b)[0];
+    return has_buffer(gr, b) && node_at(gr->g, b)->op != OP_input ? b : id;
+}
+
+/* A reshape that joins axes: readers may need the linear index, so what it reshapes gets a contiguous buffer. */
+static bool visit_reshape(Grouping *gr, Id id)
+{
+    const Graph *g = gr->g;
+    Own own;
+    if (!own_axes(gr, id, &own)) return false;
+    Map m;
+    map_select(&m, node_at(g, id)->rank, own.n, own.of);
+    Id base = id;
+    while (op_info[node_at(g, base)->op].kind == KIND_VIEW && !gr->info[base].stored) {
+        if (!map_through(g, base, own.extent, &m)) break;
+        base = node_in(g, base)[0];
+    }
+    if (op_info[node_at(g, base)->op].kind != KIND_VIEW || gr->info[base].stored) return true;
+    Id a = node_in(g, base)[0];
+    while (node_at(g, a)->op == OP_reshape && !gr->info[a].stored) a = node_in(g, a)[0];
+    if (node_at(g, a)->op == OP_const) return true;
+    if (!has_buffer(gr, a)) return group_store(gr, a);
+    return node_at(g, a)->op == OP_input || group_store(gr, a);
+}
+
+/* A broadcast that repeats elements: what costs more than a few ops must not be evaluated once per repetition. */
+static bool visit_broadcast(Grouping *gr, Id id)
+{
+    const Graph *g = gr->g;
+    Id a = node_in(g, id)[0], b = a;
+    if (node_size(g, id) == node_size(g, a)) return true;
+    while (op_info[node_at(g, b)->op].kind == KIND_VIEW && !gr->info[b].group) b = node_in(g, b)[0];
+    const NodeInfo *info = &gr->info[b];
+    if (op_info[node_at(g, b)->op].kind != KIND_ELEMENTWISE || info->group) return true;
+    if (!info->costly && info->ops <= CHEAP_OPS) return true;
+    return force_group(gr, b, 0) != 0;
+}
+
+static bool visit_elementwise(Grouping *gr, Id id)
+{
+    Scan s;
+    int8_t axis[MAX_DOMAIN];
+    NodeInfo *info = &gr->info[id];
+    if (!scan_node(&s, gr, id)) return false;
+    info->ops = (uint16_t)(s.ops < 60000 ? s.ops : 60000);
+    info->costly = s.costly;
+    bool joins = false;
+    for (uint32_t i = 0; i < s.leaves.len; i++) joins = joins || gr->info[s.leaves.at[i].id].group == s.best;
+    if (s.best && joins && may_join(&s, s.best, axis)) {
+        member(gr, id, s.best, &s.own, axis, phase_in(&s, s.best));
+        return true;
+    }
+    if ((info->uses > 1 && (s.costly || s.ops > CHEAP_OPS)) || s.ops > FLOAT_OPS) return force_group(gr, id, 0) != 0;
+    return true;
+}
+
+/* Whether a reduction of these extents is split over grid points, so that what follows it is another kernel. */
+static bool is_split(const Group *gp)
+{
+    int64_t kept = 1, red = 1;
+    for (int k = 0; k < gp->naxes; k++) {
+        if (gp->reduced >> k & 1) red *= gp->extent[k];
+        else kept *= gp->extent[k];
+    }
+    bool last = gp->naxes && gp->reduced >> (gp->naxes - 1) & 1;
+    return kept * red > SPLIT_SIZE && (last ? kept <= SPLIT_KEPT : red > SPLIT_ROWS);
+}
+
+/* Remembers which domain axes the input v of a reduction or scan runs over. */
+static bool note_input_axes(Grouping *gr, Id id, const Scan *s, Id v, const int8_t *axis)
+{
+    int8_t *of = arena_alloc(gr->arena, MAX_RANK);
+    if (!of) return false;
+    for (int d = 0; d < node_at(gr->g, v)->rank; d++) of[d] = s->own.of[d] < 0 ? -1 : axis[s->own.of[d]];
+    gr->info[id].in_axis = of;
+    return true;
+}
+
+static bool visit_reduce(Grouping *gr, Id id)
+{
+    const Graph *g = gr->g;
+    Id v = node_in(g, id)[0];
+    Scan s;
+    Own own;
+    int8_t axis[MAX_DOMAIN];
+    if (!scan_node(&s, gr, v) || !own_axes(gr, id, &own)) return false;
+    uint32_t over = 0, n = 0;                              /* own axes of v that are reduced */
+    for (int d = 0; d < node_at(g, v)->rank; d++)
+        if (s.own.of[d] >= 0 && (node_attr(g, id)[0] >> d & 1)) over |= 1u << s.own.of[d];
+    if (s.best && align(&s, s.best, axis)) {
+        Group *gp = &gr->groups.at[s.best];
+        uint32_t red = 0, all = (1u << gp->naxes) - 1;
+        for (int j = 0; j < s.own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
+        bool fits = mask_of(axis, s.own.n) == all && !gp->scan && gp->nvals + s.ops <= GROUP_VALS
+                 && (!gp->reduced || gp->reduced == red) && (!gp->dot || red == 1u << (gp->naxes - 1))
+                 && !(gp->closed && phase_in(&s, s.best));
+        if (fits) n = s.best;
+    }
+    if (!n) {
+        n = group_beside(&s, s.low, over, false);
+        identity_axes(axis);
+    }
+    if (!n) return false;
+    Group *gp = &gr->groups.at[n];
+    uint32_t red = 0;
+    for (int j = 0; j < s.own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
+    gp->reduced |= red;
+    gp->closed = is_split(gp);
+    int8_t kept[MAX_DOMAIN];
+    for (int d = 0, k = 0; d < node_at(g, v)->rank; d++)
+        if (!(node_attr(g, id)[0] >> d & 1) && s.own.of[d] >= 0) kept[k++] = axis[s.own.of[d]];
+    member(gr, id, n, &own, kept, (uint8_t)(phase_in(&s, n) + 1));
+    gr->info[id].row = true;
+    gp->nvals += s.ops;
+    return note_input_axes(gr, id, &s, v, axis);
+}
+
+static bool visit_scan(Grouping *gr, Id id)
+{
+    Scan s;
+    int8_t axis[MAX_DOMAIN];
+    Id v = node_in(gr->g, id)[0];
+    if (!scan_node(&s, gr, v)) return false;
+    uint32_t n = group_beside(&s, s.low, 0, true);
+    if (!n) return false;
+    identity_axes(axis);
+    int d = (int)node_attr(gr->g, id)[0];
+    gr->groups.at[n].scan = true;
+    if (s.own.of[d] >= 0) gr->groups.at[n].reduced = 1u << s.own.of[d];
+    member(gr, id, n, &s.own, axis, 0);
+    gr->groups.at[n].nvals += s.ops;
+    return note_input_axes(gr, id, &s, v, axis);
+}
+
+/* A product's operand: a stored array seen through views that the product can address, else a copy. */
+static bool store_operand(Grouping *gr, Id id)
+{
+    const Graph *g = gr->g;
+    Own own;
+    if (!own_axes(gr, id, &own)) return false;
+    Map m;
+    map_select(&m, node_at(g, id)->rank, own.n, own.of);
+    Id b = id;
+    while (op_info[node_at(g, b)->op].kind == KIND_VIEW && !gr->info[b].stored) {
+        if (!map_through(g, b, own.extent, &m) && !has_buffer(gr, group_base(gr, node_in(g, b)[0]))) return group_store(gr, id);
+        b = node_in(g, b)[0];
+    }
+    if (m.nindex) return group_store(gr, id);
+    if (node_at(g, b)->op == OP_input) return !m.flat || contiguous_input(gr, b) || group_store(gr, id);
+    if (op_info[node_at(g, b)->op].kind == KIND_SOURCE) return group_store(gr, id);
+    return group_store(gr, b);
+}
+
+static bool visit_dot(Grouping *gr, Id id)
+{
+    const Graph *g = gr->g;
+    const Id *in = node_in(g, id);
+    if (!store_operand(gr, in[0]) || !store_operand(gr, in[1])) return false;
+    Scan a, b;
+    int8_t axis[MAX_DOMAIN];
+    Own own;
+    if (!scan_node(&a, gr, in[0]) || !scan_node(&b, gr, in[1]) || !own_axes(gr, id, &own)) return false;
+    uint32_t low = a.low > b.low ? a.low : b.low, n;
+    (void)low;                                             /* a new group is above all others */
+    if (!(n = group_new(gr, own.n, own.extent))) return false;
+    identity_axes(axis);
+    gr->groups.at[n].dot = id;
+    member(gr, id, n, &own, axis, 0);
+    return true;
+}
+
+/* ---- places: values put side by side into one buffer ---- */
+
+typedef struct { Grouping *gr; Id buffer; uint32_t last, floor; } Place;   /* last: highest group of a piece so far */
+
+/* Adds the root of one piece in a group >= floor. */
+static bool place_value(Place *p, Id v, const Box *box, bool carry)
+{
+    Grouping *gr = p->gr;
+    const Graph *g = gr->g;
+    int8_t axis[MAX_RANK], own_axis[MAX_DOMAIN];
+    uint32_t n = gr->info[v].group;
+    uint8_t phase = gr->info[v].phase;
+    Scan s;
+    if (!node_size(g, v)) return true;
+    if (n && n >= p->floor && !carry && op_info[node_at(g, v)->op].kind != KIND_PLACE) {
+        memcpy(axis, gr->info[v].axis, sizeof axis);
+    } else {
+        if (!scan_node(&s, gr, v)) return false;
+        uint32_t low = s.low > p->floor ? s.low : p->floor;
+        n = s.best >= p->floor ? s.best : 0;
+        if (carry || !n || !may_join(&s, n, own_axis)) {
+            n = group_beside(&s, low, 0, carry || gr->info[v].group != 0);
+            identity_axes(own_axis);
+        }
+        if (!n) return false;
+        for (int d = 0; d < node_at(g, v)->rank; d++) axis[d] = s.own.of[d] < 0 ? -1 : own_axis[s.own.of[d]];
+        gr->groups.at[n].nvals += s.ops;
+        phase = phase_in(&s, n);
+    }
+    Root *r = add_root(gr, n, v, p->buffer, axis, phase);
+    if (!r) return false;
+    r->carry = gr->groups.at[n].carry = carry;
+    r->box = box;
+    if (n > p->last) p->last = n;
+    return true;
+}
+
+static bool place_node(Place *p, Id id, const Box *outer);
+
+/* One piece: a place that nobody else reads writes straight into our buffer. */
+static bool place_piece(Place *p, Id v, const Box *box)
+{
+    return p->gr->info[v].inner ? place_node(p, v, box) : place_value(p, v, box, false);
+}
+
+/* The box `inner` of the box `outer` (NULL: the whole), in place. At most one of them has run-time offsets along an axis (mark_inner). */
+static void box_compose(Box *inner, const Box *outer, int rank)
+{
+    for (int d = 0; outer && d < rank; d++) {
+        inner->off[d] = outer->off[d] + outer->step[d] * inner->off[d];
+        inner->factor[d] *= outer->step[d];
+        inner->step[d] *= outer->step[d];
+        if (!outer->node[d]) continue;
+        ASSERT(!inner->node[d]);
+        inner->node[d] = outer->node[d];
+        inner->factor[d] = outer->factor[d];
+    }
+}
+
+static bool place_update(Place *p, Id id, const Box *outer)
+{
+    const Graph *g = p->gr->g;
+    const Id *in = node_in(g, id);
+    Id x = in[0];
+    int rank = node_at(g, id)->rank;
+    bool inner = p->gr->info[x].inner;
+    bool carry = !inner && !outer && (node_at(g, x)->op == OP_input || p->gr->info[x].group);
+    if (inner ? !place_node(p, x, outer) : !place_value(p, x, outer, carry)) return false;
+    p->floor = p->last + 1;
+    Box *box = arena_alloc(p->gr->arena, sizeof *box);
+    if (!box) return false;
+    for (int d = 0; d < rank; d++) {
+        box->step[d] = node_attr(g, id)[d];
+        if (node_const(g, in[2 + d], &box->off[d])) continue;
+        box->node[d] = in[2 + d];
+        box->factor[d] = 1;
+    }
+    box_compose(box, outer, rank);
+    return place_piece(p, in[1], box);
+}
+
+static bool place_concatenate(Place *p, Id id, const Box *outer)
+{
+    const Graph *g = p->gr->g;
+    int rank = node_at(g, id)->rank, axis = (int)node_attr(g, id)[0];
+    int64_t at = 0;
+    for (int i = 0; i < node_at(g, id)->nin; i++) {
+        Id v = node_in(g, id)[i];
+        Box *box = arena_alloc(p->gr->arena, sizeof *box);
+        if (!box) return false;
+        for (int d = 0; d < rank; d++) box->step[d] = 1;
+        box->off[axis] = at;
+        box_compose(box, outer, rank);
+        at += node_shape(g, v)[axis];
+        if (!place_piece(p, v, box)) return false;
+    }
+    return true;
+}
+
+static bool place_node(Place *p, Id id, const Box *outer)
+{
+    switch (node_at(p->gr->g, id)->op) {
+    case OP_update: return place_update(p, id, outer);
+    case OP_concatenate: return place_concatenate(p, id, outer);
+    }
+    return err_set(p->gr->g->err, ERR_INTERNAL, "no place rule for %s", op_info[node_at(p->gr->g, id)->op].name);
+}
+
+static bool visit_place(Grouping *gr, Id id)
+{
+    if (gr->info[id].inner) return true;
+    Place p = { gr, id, 0, 0 };
+    if (!place_node(&p, id, NULL)) return false;
+    gr->info[id].group = p.last ? p.last : gr->groups.len - 1;
+    gr->info[id].stored = true;
+    return true;
+}
+
+/* ---- the pass ---- */
+
+/* Uses count through views: an array seen through two views is used twice. */
+static void count_uses(Grouping *gr)
+{
+    const Graph *g = gr->g;
+    for (uint32_t i = 0; i < g->outputs.len; i++) gr->info[g->outputs.at[i]].uses++;
+    for (Id id = g->nodes.len - 1; id > 0; id--) {
+        const Node *n = node_at(g, id);
+        bool view = op_info[n->op].kind == KIND_VIEW;
+        uint32_t add = view && gr->info[id].uses > 1 ? gr->info[id].uses : 1;
+        for (int i = 0; i < n->nin; i++) gr->info[node_in(g, id)[i]].uses += add;
+    }
+}
+
+static bool has_dynamic_offset(const Graph *g, Id id)
+{
+    int64_t bits;
+    for (int i = 2; i < node_at(g, id)->nin; i++)
+        if (node_at(g, id)->op == OP_update && !node_const(g, node_in(g, id)[i], &bits)) return true;
+    return false;
+}
+
+static void mark_inner(Grouping *gr)
+{
+    const Graph *g = gr->g;
+    for (Id id = 1; id < g->nodes.len; id++) {
+        const Node *n = node_at(g, id);
+        if (op_info[n->op].kind != KIND_PLACE) continue;
+        for (int i = 0; i < n->nin; i++) {
+            Id v = node_in(g, id)[i];
+            if (op_info[node_at(g, v)->op].kind != KIND_PLACE || gr->info[v].uses != 1) continue;
+            bool below = n->op == OP_update && i == 0;
+            if (n->op == OP_update && i > 1) continue;
+            gr->info[v].inner = below || (!has_dynamic_offset(g, v) && !has_dynamic_offset(g, id));
+        }
+    }
+}
+
+static bool visit(Grouping *gr, Id id)
+{
+    const Node *n = node_at(gr->g, id);
+    switch ((OpKind)op_info[n->op].kind) {
+    case KIND_SOURCE: return true;
+    case KIND_ELEMENTWISE: return visit_elementwise(gr, id);
+    case KIND_VIEW:
+        if (n->op == OP_broadcast) return visit_broadcast(gr, id);
+        return n->op != OP_reshape || visit_reshape(gr, id);
+    case KIND_PLACE: return visit_place(gr, id);
+    case KIND_REDUCE: return visit_reduce(gr, id);
+    case KIND_SCAN: return visit_scan(gr, id);
+    case KIND_DOT: return visit_dot(gr, id);
+    case KIND_CONTROL:
+        if (n->op == OP_check) return true;
+        break;
+    case KIND_COMPOSITE: break;
+    }
+    return err_set(gr->g->err, ERR_UNSUPPORTED, "%s cannot be compiled yet", op_info[n->op].name);
+}
+
+/* A check is a root of the group of its predicate. */
+static bool add_check(Grouping *gr, Id id)
+{
+    Id pred = node_in(gr->g, id)[0];
+    if (!node_size(gr->g, pred)) return true;
+    uint32_t n = force_group(gr, pred, 0);
+    Root *r = n ? add_root(gr, n, pred, 0, gr->info[pred].axis, gr->info[pred].phase) : NULL;
+    if (r) r->check = id;
+    return r != NULL;
+}
+
+static bool add_output(Grouping *gr, uint32_t i)
+{
+    Id *base = vec_push(gr->arena, &gr->out_base);
+    if (!base) return false;
+    Id o = gr->g->outputs.at[i];
+    *base = node_at(gr->g, o)->op == OP_input ? o : group_base(gr, o);
+    return *base == o && node_at(gr->g, o)->op == OP_input ? true : group_store(gr, *base);
+}
+
+Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target)
+{
+    Grouping *gr = arena_alloc(a, sizeof *gr);
+    if (!gr) return NULL;
+    *gr = (Grouping){ .g = g, .arena = a, .in = in, .target = target, .nnodes = g->nodes.len };
+    gr->info = arena_alloc(a, sizeof(NodeInfo) * g->nodes.len);
+    if (!gr->info || !vec_push(a, &gr->groups)) return NULL;
+    count_uses(gr);
+    mark_inner(gr);
+    for (Id id = 1; id < g->nodes.len; id++)
+        if (!visit(gr, id)) return NULL;
+    for (uint32_t i = 0; i < g->checks.len; i++)
+        if (!add_check(gr, g->checks.at[i])) return NULL;
+    for (uint32_t i = 0; i < g->outputs.len; i++)
+        if (!add_output(gr, i)) return NULL;
+    return g->err->kind ? NULL : gr;
+}

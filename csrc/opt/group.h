@@ -1,0 +1,138 @@
+/* Groups: which nodes are computed together in one kernel, and which values are stored.
+ *
+ * A group has a loop domain (axes with extents; `reduced` marks those that its reductions run over) and members: nodes evaluated at
+ * the coordinates of the domain. Cheap nodes over stored values *float*: they have no group and are evaluated wherever they are
+ * used. Groups are numbered so that numbers never fall along an edge: a node joins group G only if its inputs are stored, float, or lie
+ * in G or a lower group, so no cycle can arise and the pass is one loop. Values that another group reads are stored.
+ *
+ * Phases: a reduction's result is known one phase after its input, so a group's body is one loop over the reduced axes per phase. */
+#pragma once
+#include "opt/map.h"
+#include "opt/plan.h"
+
+typedef struct {
+    uint32_t group;              /* 0: floats, or a source or view */
+    int8_t axis[MAX_RANK];       /* member: domain axis of each node axis, -1: extent 1 */
+    const int8_t *in_axis;       /* reduction or scan: domain axis of each axis of its input */
+    uint8_t phase;               /* member: first loop in which its value is known */
+    bool row;                    /* member: does not vary along the reduced axes */
+    bool stored;                 /* its value has a slot */
+    bool inner;                  /* a place that only another place reads: its pieces are written into that one's buffer */
+    bool costly;                 /* floating or member: its evaluation holds a division or more */
+    uint16_t ops;                /* ops evaluated inline above memory or above members (saturating) */
+    uint32_t uses;
+} NodeInfo;
+
+/* A box of a buffer: index off + factor * node (0: none) + step * i along each axis. */
+typedef struct { int64_t off[MAX_RANK], factor[MAX_RANK], step[MAX_RANK]; Id node[MAX_RANK]; } Box;
+
+/* One store of a group: the value of a node into a box (NULL: the whole) of the buffer of node `buffer`. */
+typedef struct {
+    Id value, buffer;
+    const Box *box;
+    int8_t axis[MAX_RANK];       /* of the value, as in NodeInfo */
+    bool carry;                  /* the old contents of an update: dropped where the buffer takes over the old one's slot */
+    Id check;                    /* a check node instead of a store */
+    uint8_t phase;               /* the loop it is stored in */
+} Root;
+
+typedef struct {
+    int naxes;
+    int64_t extent[MAX_DOMAIN];
+    uint32_t reduced;            /* mask of the axes that reductions (or a scan) run over */
+    bool scan;                   /* the reduced axis is scanned, in order */
+    bool carry;                  /* holds one carry root and nothing else */
+    bool closed;                 /* full-size nodes after the reduction stay out: it is split over grid points */
+    Id dot;                      /* the product whose result the members finish */
+    uint32_t nvals;
+    VEC(Root) roots;
+} Group;
+
+typedef struct {
+    const Graph *g;
+    Arena *arena;
+    const PlanInput *in;
+    const Target *target;
+    NodeInfo *info;              /* per node */
+    VEC(Group) groups;           /* groups.at[0] is none */
+    VEC(Id) out_base;            /* per graph output: the node whose buffer it is (a reshape shares its input's) */
+    uint32_t nnodes;             /* buffer ids from here on are pseudo buffers of copies to the outputs (buffers.c) */
+} Grouping;
+
+/* Assigns every live node; NULL with an error. */
+Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target);
+/* The first node below `id` through reshapes whose buffer `id` can share, if that is stored or storable. */
+Id group_base(const Grouping *gr, Id id);
+/* Makes sure that node id has a buffer of its own: a root in its group. */
+bool group_store(Grouping *gr, Id id);
+
+/* ---- survey.c: what each group reads, writes and keeps, before any schedule ---- */
+
+typedef enum { TERM_LOAD, TERM_STORE } TermKind;
+/* One access of a group, as an index map over the axes of the buffer. */
+typedef struct {
+    Id buffer;                   /* a node, or a pseudo buffer >= nnodes */
+    uint8_t kind, dtype, phase;  /* phase: the loop it happens in */
+    bool carry;                  /* belongs to a carry root */
+    bool box;                    /* a product reads all of it: no order can be assumed */
+    const Map *map;
+} Term;
+
+typedef struct {
+    VEC(Term) terms;
+    VEC(Id) reduces;             /* needed reductions and scans, each once */
+    VEC(Id) tiles;               /* full-size members kept from their phase to a later one */
+    uint32_t no_merge;           /* domain axes whose coordinate is a value */
+    uint8_t phases;              /* number of loops */
+    int64_t ops;                 /* estimated cost of one domain point in simple ops */
+    Dtype widest;                /* of the values computed */
+} Survey;
+
+/* Surveys all groups, the last one first (what a group needs of lower ones becomes stored there); NULL with an error. */
+Survey *survey_make(Grouping *gr);
+/* Index map of a root's store over the axes of its buffer. */
+const Map *root_map(Grouping *gr, const Group *gp, const Root *r);
+bool root_is_row(const Grouping *gr, const Group *gp, const Root *r);
+
+/* ---- buffers.c: which buffers share memory, and where they lie ---- */
+
+typedef struct {
+    Id shares;                   /* the buffer whose memory it takes over (an input or an older value), 0: its own */
+    uint32_t slot;
+    int64_t stride[MAX_RANK];    /* bytes */
+    int64_t bytes;
+    uint8_t dtype, rank;
+} Buffer;
+
+typedef struct { uint32_t output; Id from, to; } FinalCopy;      /* a buffer copied to an output's (pseudo or input) at the end */
+
+typedef struct {
+    VEC(Buffer) at;              /* by buffer id */
+    VEC(FinalCopy) copies;       /* new outputs first, then write-backs */
+    Id *output;                  /* the buffer that is each graph output */
+} Buffers;
+
+/* The buffer whose memory `id` lies in. */
+Id buffers_memory(const Buffers *b, Id id);
+
+/* Decides sharing and layouts. */
+Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out);
+/* A further pseudo buffer of `bytes` contiguous bytes; its id, 0 on error. */
+Id buffers_add(Grouping *gr, Buffers *b, Dtype dtype, int64_t bytes);
+
+/* ---- schedule.c: a group's kernels ---- */
+
+typedef struct { uint32_t word; Id buffer; bool written; } DraftPatch;
+typedef struct {
+    Kernel *kernel;
+    VEC(int64_t) words;
+    VEC(DraftPatch) patches;
+    int64_t grid, scratch;
+    float ns;
+} Draft;
+typedef VEC(Draft) Drafts;
+
+/* Appends the launches of group n; false with an error. */
+bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out);
+/* Appends a launch that copies node `from` (stored) to the pseudo or input buffer `to` of the same shape. */
+bool schedule_copy(Grouping *gr, Id from, Id to, Buffers *buffers, Drafts *out);

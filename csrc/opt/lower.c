@@ -1,0 +1,254 @@
+#include "opt/lower.h"
+#include <string.h>
+#include "base/hash.h"
+
+bool lower_begin(Lower *l)
+{
+    l->arena = l->gr->arena;
+    l->err = l->gr->g->err;
+    l->k = kernel_new(l->arena);
+    l->tile = arena_alloc(l->arena, sizeof *l->tile * (l->survey ? l->survey->tiles.len + 1 : 1));
+    return l->k && l->tile;
+}
+
+uint32_t lower_word(Lower *l, int64_t value)
+{
+    int64_t *w = vec_push(l->arena, &l->d->words);
+    if (w) *w = value;
+    return kernel_arg(l->k);
+}
+
+uint32_t lower_axis(Lower *l, int64_t extent, int32_t block)
+{
+    return kernel_axis(l->arena, l->k, (Size){ .arg = (int32_t)lower_word(l, extent) }, block);
+}
+
+void lower_stmt(Lower *l, Stmt s) { kernel_stmt(l->arena, l->k, s); }
+
+uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written)
+{
+    for (uint32_t i = 0; i < l->arrays.len; i++) {
+        if (l->arrays.at[i].buffer != buffer) continue;
+        l->k->arrays.at[l->arrays.at[i].array].written |= written;
+        for (uint32_t j = 0; written && j < l->d->patches.len; j++)
+            if (l->d->patches.at[j].buffer == buffer) l->d->patches.at[j].written = true;
+        return l->arrays.at[i].array;
+    }
+    uint32_t word = lower_word(l, 0);
+    if (l->gr->target->checked) lower_word(l, 0), lower_word(l, 0);
+    DraftPatch *p = vec_push(l->arena, &l->d->patches);
+    ArrayOf *of = vec_push(l->arena, &l->arrays);
+    if (!p || !of) return 0;
+    *p = (DraftPatch){ word, buffer, written };
+    uint32_t array = kernel_array(l->arena, l->k, (Array){ ARRAY_OPERAND, (uint8_t)dtype, written, (int32_t)word });
+    *of = (ArrayOf){ buffer, array };
+    return array;
+}
+
+uint32_t lower_scratch(Lower *l, Dtype dtype, int64_t bytes)
+{
+    uint32_t word = lower_word(l, l->d->scratch);
+    l->d->scratch += (bytes + 63) & ~(int64_t)63;
+    return kernel_array(l->arena, l->k, (Array){ ARRAY_SCRATCH, (uint8_t)dtype, true, (int32_t)word });
+}
+
+/* A run-time stride: equal ones of one loop share a word. */
+static int32_t stride_arg(Lower *l, int64_t bytes, int loop)
+{
+    for (uint32_t i = 0; i < l->strides.len; i++)
+        if (l->strides.at[i].bytes == bytes && l->strides.at[i].loop == loop) return l->strides.at[i].arg;
+    StrideArg *s = vec_push(l->arena, &l->strides);
+    if (!s) return 0;
+    *s = (StrideArg){ bytes, loop, (int32_t)lower_word(l, bytes) };
+    return s->arg;
+}
+
+static Coef coef_of(Lower *l, int64_t bytes, int item, int loop)
+{
+    if (bytes == 0) return (Coef){ .kind = COEF_ZERO };
+    if (bytes == item) return (Coef){ .kind = COEF_UNIT };
+    int64_t times = bytes / item;
+    if (loop == l->vec && bytes % item == 0 && times >= -1 && times <= 4) return (Coef){ .kind = COEF_LITERAL, .lit = (int32_t)bytes };
+    return (Coef){ .kind = COEF_RUN, .arg = stride_arg(l, bytes, loop) };
+}
+
+static uint32_t access_at(Lower *l, uint32_t array, Dtype dtype, const int64_t *step, const int64_t *outer, int64_t off, Access *a)
+{
+    int item = dtype_info[dtype].bytes;
+    a->array = (uint16_t)array;
+    a->off_arg = -1;
+    if (off >= -128 && off <= 128) a->off_lit = off;
+    else a->off_arg = stride_arg(l, off, -1);
+    for (int i = 0; i < l->nloops; i++) {
+        a->coef[l->loop[i].axis] = coef_of(l, step[i], item, i);
+        a->outer[l->loop[i].axis] = (Coef){ .kind = COEF_SAME };
+        if (outer && outer[i] >= 0) a->outer[l->loop[i].axis] = coef_of(l, outer[i], item, i);
+    }
+    return kernel_access(l->arena, l->k, a);
+}
+
+uint32_t lower_strided(Lower *l, uint32_t array, Dtype dtype, const int64_t *step, const int64_t *outer, int64_t off)
+{
+    Access a;
+    memset(&a, 0, sizeof a);
+    return access_at(l, array, dtype, step, outer, off, &a);
+}
+
+void lower_steps(const Lower *l, Id buffer, const Map *m, int64_t *step, int64_t *off)
+{
+    const Buffer *b = &l->buffers->at.at[buffer];
+    *off = 0;
+    for (int k = 0; k < MAX_DOMAIN; k++) step[k] = 0;
+    for (int d = 0; d < m->rank; d++) {
+        int64_t stride = m->flat ? dtype_info[b->dtype].bytes : b->stride[d];
+        *off += m->off[d] * stride;
+        for (int k = 0; k < m->naxes; k++) step[k] += m->step[d][k] * stride;
+    }
+}
+
+uint32_t lower_access(Lower *l, Id buffer, Dtype dtype, const Map *m, bool written)
+{
+    int64_t step[MAX_DOMAIN + 1] = { 0 }, by_loop[MAX_DOMAIN + 1], off;
+    const Buffer *b = &l->buffers->at.at[buffer];
+    Access a;
+    memset(&a, 0, sizeof a);
+    lower_steps(l, buffer, m, step, &off);
+    for (int i = 0; i < l->nloops; i++) by_loop[i] = l->loop[i].domain < MAX_DOMAIN ? step[l->loop[i].domain] : 0;
+    for (int i = 0; i < m->nindex; i++) {
+        Map scalar;
+        map_select(&scalar, 0, m->naxes, NULL);
+        int64_t bytes = m->index[i].factor * (m->flat ? dtype_info[b->dtype].bytes : b->stride[(int)m->index[i].row]);
+        a.index[i].val = lower_value(l, m->index[i].node, &scalar);
+        if (!a.index[i].val) return 0;
+        a.index[i].coef = (Coef){ .kind = COEF_RUN, .arg = stride_arg(l, bytes, -2) };
+    }
+    a.nindex = m->nindex;
+    uint32_t array = lower_array(l, buffer, dtype, written);
+    return access_at(l, array, dtype, by_loop, NULL, off, &a);
+}
+
+/* ---- values ---- */
+
+static Memo *memo_at(Lower *l, Id id, const Map *m)
+{
+    if (l->memo_len * 2 >= l->memo_cap) {
+        Memo *old = l->memo;
+        uint32_t cap = l->memo_cap;
+        l->memo_cap = cap ? cap * 2 : 64;
+        l->memo = arena_alloc(l->arena, sizeof(Memo) * l->memo_cap);
+        if (!l->memo) return NULL;
+        for (uint32_t i = 0; i < cap; i++) {
+            if (!old[i].id) continue;
+            uint32_t at = (uint32_t)hash_mix(map_hash(old[i].map) + old[i].phase, old[i].id) & (l->memo_cap - 1);
+            while (l->memo[at].id) at = (at + 1) & (l->memo_cap - 1);
+            l->memo[at] = old[i];
+        }
+    }
+    uint32_t at = (uint32_t)hash_mix(map_hash(m) + l->phase, id) & (l->memo_cap - 1);
+    for (; l->memo[at].id; at = (at + 1) & (l->memo_cap - 1))
+        if (l->memo[at].id == id && l->memo[at].phase == l->phase && map_equal(l->memo[at].map, m)) break;
+    return &l->memo[at];
+}
+
+uint32_t lower_op(Lower *l, Op op, Dtype dtype, uint32_t a, uint32_t b)
+{
+    return a ? kernel_val(l->arena, l->k, (Val){ .kind = VAL_OP, .op = op, .dtype = (uint8_t)dtype, .a = a, .b = b }) : 0;
+}
+
+static uint32_t load(Lower *l, Id buffer, Dtype dtype, const Map *m)
+{
+    uint32_t x = lower_access(l, buffer, dtype, m, false);
+    if (l->err->kind) return 0;
+    return kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dtype, .a = x });
+}
+
+static uint32_t load_access(Lower *l, Dtype dtype, uint32_t access)
+{
+    return kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dtype, .a = access });
+}
+
+/* off + sum of step * coordinate. */
+static uint32_t iota(Lower *l, const Map *m)
+{
+    uint32_t v = kernel_const(l->arena, l->k, DT_int64, m->off[0]);
+    for (int i = 0; i < l->nloops; i++) {
+        int64_t step = l->loop[i].domain < MAX_DOMAIN ? m->step[0][l->loop[i].domain] : 0;
+        if (!step) continue;
+        uint32_t x = kernel_val(l->arena, l->k, (Val){ .kind = VAL_AXIS, .dtype = DT_int64, .a = l->loop[i].axis });
+        uint32_t s = kernel_const(l->arena, l->k, DT_int64, step);
+        if (step != 1) x = lower_op(l, OP_multiply, DT_int64, x, s);
+        v = m->off[0] || v != kernel_const(l->arena, l->k, DT_int64, 0) ? lower_op(l, OP_add, DT_int64, v, x) : x;
+    }
+    for (int i = 0; i < m->nindex; i++) {
+        Map scalar;
+        map_select(&scalar, 0, m->naxes, NULL);
+        uint32_t x = lower_value(l, m->index[i].node, &scalar);
+        x = lower_op(l, OP_multiply, DT_int64, x, kernel_const(l->arena, l->k, DT_int64, m->index[i].factor));
+        v = lower_op(l, OP_add, DT_int64, v, x);
+    }
+    return v;
+}
+
+static uint32_t elementwise(Lower *l, Id id, const Map *m)
+{
+    const Node *n = node_at(l->gr->g, id);
+    uint32_t in[3] = { 0 };
+    for (int i = 0; i < n->nin; i++)
+        if (!(in[i] = lower_value(l, node_in(l->gr->g, id)[i], m))) return 0;
+    return kernel_val(l->arena, l->k, (Val){ .kind = VAL_OP, .op = n->op, .dtype = n->dtype, .mode = n->mode, .a = in[0], .b = in[1], .c = in[2] });
+}
+
+static uint32_t reduction_value(const Lower *l, Id id)
+{
+    for (uint32_t i = 0; i < l->reductions.len; i++)
+        if (l->reductions.at[i].id == id) return l->reductions.at[i].final;
+    err_set(l->err, ERR_INTERNAL, "a reduction is used before its loop");
+    return 0;
+}
+
+static uint32_t own_value(Lower *l, Id id, const Map *m)
+{
+    const Graph *g = l->gr->g;
+    const Node *n = node_at(g, id);
+    const NodeInfo *info = &l->gr->info[id];
+    OpKind kind = op_info[n->op].kind;
+    if (kind == KIND_REDUCE || kind == KIND_SCAN) return reduction_value(l, id);
+    if (kind == KIND_DOT) return l->dot_tile ? load_access(l, n->dtype, l->dot_tile - 1) : 0;
+    for (uint32_t i = 0; info->phase < l->phase && i < l->survey->tiles.len; i++)
+        if (l->survey->tiles.at[i] == id && l->tile[i]) return load_access(l, n->dtype, l->tile[i] - 1);
+    return elementwise(l, id, m);
+}
+
+static uint32_t value(Lower *l, Id id, const Map *m)
+{
+    const Graph *g = l->gr->g;
+    const Node *n = node_at(g, id);
+    const NodeInfo *info = &l->gr->info[id];
+    OpKind kind = op_info[n->op].kind;
+    if (n->op == OP_const) return kernel_const(l->arena, l->k, n->dtype, node_attr(g, id)[0]);
+    if (n->op == OP_iota) return iota(l, m);
+    if (n->op == OP_input) return load(l, id, n->dtype, m);
+    if (info->group == l->n && kind != KIND_PLACE && kind != KIND_VIEW) return own_value(l, id, m);
+    if (info->group && info->group != l->n) return load(l, id, n->dtype, m);
+    if (info->group && kind == KIND_PLACE) return load(l, id, n->dtype, m);
+    if (kind == KIND_VIEW) {
+        Map in = *m;
+        map_through(g, id, l->gp->extent, &in);
+        return lower_value(l, node_in(g, id)[0], &in);
+    }
+    return elementwise(l, id, m);
+}
+
+uint32_t lower_value(Lower *l, Id id, const Map *m)
+{
+    if (l->err->kind) return 0;
+    Memo *at = memo_at(l, id, m);
+    if (!at) return 0;
+    if (at->id) return at->val;
+    uint32_t v = value(l, id, m);
+    const Map *copy = map_copy(l->arena, m);
+    if (!v || !copy || !(at = memo_at(l, id, m))) return 0;
+    *at = (Memo){ id, l->phase, v, copy };
+    l->memo_len++;
+    return v;
+}

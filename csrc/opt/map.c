@@ -1,0 +1,214 @@
+#include "opt/map.h"
+#include <stddef.h>
+#include <string.h>
+#include "base/hash.h"
+
+void map_select(Map *m, int rank, int naxes, const int8_t *axis)
+{
+    memset(m, 0, sizeof *m);
+    m->rank = rank;
+    m->naxes = naxes;
+    for (int d = 0; d < rank; d++)
+        if (axis[d] >= 0) m->step[d][axis[d]] = 1;
+}
+
+bool map_is_select(const Map *m, const int8_t *axis)
+{
+    if (m->flat || m->nindex) return false;
+    for (int d = 0; d < m->rank; d++) {
+        if (m->off[d]) return false;
+        for (int k = 0; k < m->naxes; k++)
+            if (m->step[d][k] != (k == axis[d])) return false;
+    }
+    return true;
+}
+
+uint64_t map_hash(const Map *m)
+{
+    uint64_t h = hash_mix((uint64_t)m->rank * 2 + m->flat, (uint64_t)m->nindex);
+    for (int i = 0; i < m->nindex; i++)
+        h = hash_mix(h + (uint64_t)m->index[i].factor, m->index[i].node * 32ull + (uint64_t)m->index[i].row);
+    h = hash_bytes(m->off, sizeof m->off[0] * (size_t)m->rank, h);
+    for (int d = 0; d < m->rank; d++) h = hash_bytes(m->step[d], sizeof(int64_t) * (size_t)m->naxes, h);
+    return h;
+}
+
+bool map_equal(const Map *a, const Map *b)
+{
+    if (a->rank != b->rank || a->naxes != b->naxes || a->flat != b->flat || a->nindex != b->nindex) return false;
+    for (int i = 0; i < a->nindex; i++)
+        if (a->index[i].node != b->index[i].node || a->index[i].row != b->index[i].row || a->index[i].factor != b->index[i].factor)
+            return false;
+    for (int d = 0; d < a->rank; d++)
+        if (a->off[d] != b->off[d] || memcmp(a->step[d], b->step[d], sizeof(int64_t) * (size_t)a->naxes)) return false;
+    return true;
+}
+
+const Map *map_copy(Arena *arena, const Map *m)
+{
+    Map *c = arena_alloc(arena, sizeof *c);
+    if (!c) return NULL;
+    memcpy(c, m, offsetof(Map, step));
+    memcpy(c->step, m->step, sizeof m->step[0] * (size_t)m->rank);
+    return c;
+}
+
+static void row_copy(Map *to, int td, const Map *from, int fd)
+{
+    to->off[td] = from->off[fd];
+    memcpy(to->step[td], from->step[fd], sizeof to->step[td]);
+    for (int i = 0; i < from->nindex; i++)
+        if (from->index[i].row == fd) {
+            to->index[to->nindex] = from->index[i];
+            to->index[to->nindex++].row = (int8_t)td;
+        }
+}
+
+static void map_broadcast(const Graph *g, Id id, Map *m)
+{
+    Map old = *m;
+    Id a = node_in(g, id)[0];
+    int rank = node_at(g, a)->rank, lead = node_at(g, id)->rank - rank;
+    memset(m, 0, sizeof *m);
+    m->rank = rank;
+    m->naxes = old.naxes;
+    for (int d = 0; d < rank; d++)
+        if (node_shape(g, a)[d] != 1) row_copy(m, d, &old, d + lead);
+}
+
+static void map_transpose(const Graph *g, Id id, Map *m)
+{
+    Map old = *m;
+    const int64_t *perm = node_attr(g, id);
+    m->nindex = 0;
+    for (int d = 0; d < m->rank; d++) row_copy(m, (int)perm[d], &old, d);
+}
+
+static void map_slice(const Graph *g, Id id, Map *m)
+{
+    const int64_t *step = node_attr(g, id);
+    const Id *in = node_in(g, id);
+    for (int i = 0; i < m->nindex; i++) m->index[i].factor *= step[m->index[i].row];
+    for (int d = 0; d < m->rank; d++) {
+        int64_t start = 0;
+        for (int k = 0; k < m->naxes; k++) m->step[d][k] *= step[d];
+        m->off[d] *= step[d];
+        if (node_const(g, in[1 + d], &start)) {
+            m->off[d] += start;
+        } else if (m->nindex < KERNEL_MAX_INDEX) {
+            m->index[m->nindex].node = in[1 + d];
+            m->index[m->nindex].row = (int8_t)d;
+            m->index[m->nindex++].factor = 1;
+        } else {
+            err_set(g->err, ERR_UNSUPPORTED, "more than %d run-time offsets in one access; copy() the array in between", KERNEL_MAX_INDEX);
+        }
+    }
+}
+
+/* The linear index over rows [from, to) of shape, as one row. */
+static void rows_merge(const Map *m, const Dim *shape, int from, int to, int64_t *off, int64_t *step)
+{
+    int64_t scale = 1;
+    *off = 0;
+    memset(step, 0, sizeof(int64_t) * MAX_DOMAIN);
+    for (int d = to - 1; d >= from; d--) {
+        *off += scale * m->off[d];
+        for (int k = 0; k < m->naxes; k++) step[k] += scale * m->step[d][k];
+        scale *= shape[d];
+    }
+}
+
+/* Splits one linear row over the dims shape[from..to): every coefficient must belong to one dim and no dim may carry. */
+static bool row_split(int64_t off, const int64_t *step, const int64_t *extent, const Dim *shape, int from, int to, Map *out)
+{
+    int64_t scale[MAX_RANK], low[MAX_RANK], high[MAX_RANK], s = 1;
+    for (int d = to - 1; d >= from; d--) {
+        scale[d] = s;
+        s *= shape[d];
+        memset(out->step[d], 0, sizeof out->step[d]);
+    }
+    for (int d = from; d < to; d++) {
+        out->off[d] = off / scale[d];
+        off -= out->off[d] * scale[d];
+        low[d] = high[d] = out->off[d];
+    }
+    if (off) return false;
+    for (int k = 0; k < out->naxes; k++) {
+        if (!step[k] || extent[k] <= 1) continue;
+        int d = from;
+        while (d < to && step[k] % scale[d]) d++;
+        /* the outermost dim whose scale divides the coefficient, unless that would leave the dim */
+        while (d < to && (step[k] / scale[d] == 0 || (step[k] / scale[d]) * (extent[k] - 1) >= shape[d])) d++;
+        if (d == to || step[k] % scale[d]) return false;
+        out->step[d][k] = step[k] / scale[d];
+        int64_t reach = out->step[d][k] * (extent[k] - 1);
+        if (reach > 0) high[d] += reach; else low[d] += reach;
+    }
+    for (int d = from; d < to; d++)
+        if (low[d] < 0 || high[d] >= shape[d]) return false;
+    return true;
+}
+
+static bool map_reshape(const Graph *g, Id id, const int64_t *extent, Map *m)
+{
+    Id a = node_in(g, id)[0];
+    const Dim *s = node_shape(g, id), *t = node_shape(g, a);
+    int ns = node_at(g, id)->rank, nt = node_at(g, a)->rank, i = 0, j = 0;
+    Map old = *m;
+    if (!m->flat && !node_size(g, id)) {         /* nothing is read */
+        memset(m, 0, sizeof *m);
+        m->rank = nt;
+        m->naxes = old.naxes;
+        return true;
+    }
+    if (m->flat) return true;
+    m->rank = nt;
+    m->nindex = 0;
+    bool ok = true;
+    while (ok && (i < ns || j < nt)) {
+        int i0 = i, j0 = j;
+        int64_t ps = 1, pt = 1;
+        if (i < ns) ps = s[i++];
+        if (j < nt) pt = t[j++];
+        while (ps != pt) {
+            if (ps < pt && i < ns) ps *= s[i++];
+            else if (j < nt) pt *= t[j++];
+            else ps *= s[i++];
+        }
+        if (i - i0 == 1 && j - j0 == 1) {
+            row_copy(m, j0, &old, i0);
+            continue;
+        }
+        for (int x = 0; x < old.nindex; x++) ok = ok && (old.index[x].row < i0 || old.index[x].row >= i);
+        int64_t off, step[MAX_DOMAIN];
+        rows_merge(&old, s, i0, i, &off, step);
+        ok = ok && row_split(off, step, extent, t, j0, j, m);
+    }
+    if (ok) return true;
+    memset(m, 0, sizeof *m);
+    m->naxes = old.naxes;
+    m->rank = 1;
+    m->flat = true;
+    rows_merge(&old, s, 0, ns, &m->off[0], m->step[0]);
+    int64_t scale[MAX_RANK], p = 1;
+    for (int d = ns - 1; d >= 0; d--) scale[d] = p, p *= s[d];
+    for (int x = 0; x < old.nindex; x++) {
+        m->index[x] = old.index[x];
+        m->index[x].factor *= scale[old.index[x].row];
+        m->index[x].row = 0;
+    }
+    m->nindex = old.nindex;
+    return false;
+}
+
+bool map_through(const Graph *g, Id id, const int64_t *extent, Map *m)
+{
+    switch (node_at(g, id)->op) {
+    case OP_broadcast: map_broadcast(g, id, m); return true;
+    case OP_transpose: map_transpose(g, id, m); return true;
+    case OP_slice: map_slice(g, id, m); return true;
+    case OP_reshape: return map_reshape(g, id, extent, m);
+    }
+    ASSERT(!"not a view");
+    return false;
+}

@@ -1,0 +1,30 @@
+/* Index maps: where the elements of a node lie for the coordinates of a loop domain.
+ *
+ * Row d of a Map says which index along the node's axis d is read at domain coordinates x: off[d] + sum over k of step[d][k] x[k],
+ * plus run-time offsets (value of a scalar node times a factor). Views compose into the map, so they cost nothing.
+ * A `flat` map has one row, the linear C-order index; only a C-contiguous buffer can be read through it. */
+#pragma once
+#include "opt/kernel.h"
+
+#define MAX_DOMAIN KERNEL_MAX_AXES
+
+typedef struct {
+    int rank, naxes;
+    bool flat;
+    uint8_t nindex;
+    struct { Id node; int8_t row; int64_t factor; } index[KERNEL_MAX_INDEX];
+    int64_t off[MAX_RANK];
+    int64_t step[MAX_RANK][MAX_DOMAIN];
+} Map;
+
+/* Row d of a node of that rank reads domain axis axis[d] (-1: index 0). */
+void map_select(Map *m, int rank, int naxes, const int8_t *axis);
+/* The map of the input of view node `id`, given the map of the view; extent: of the domain axes. false: a reshape that is not
+ * affine here (the result is then flat, valid only for a C-contiguous input). */
+bool map_through(const Graph *g, Id id, const int64_t *extent, Map *m);
+uint64_t map_hash(const Map *m);
+/* Whether m is exactly the selection of domain axes `axis`. */
+bool map_is_select(const Map *m, const int8_t *axis);
+bool map_equal(const Map *a, const Map *b);
+/* A copy in the arena; NULL if there is no memory. */
+const Map *map_copy(Arena *arena, const Map *m);

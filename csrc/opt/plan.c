@@ -1,0 +1,204 @@
+#include "opt/plan.h"
+#include <string.h>
+#include "opt/group.h"
+
+typedef struct { uint32_t first, last; } Life;        /* launches of the first and the last use of a temporary */
+
+typedef struct {
+    Arena *arena;
+    Plan *p;
+    const Grouping *gr;
+    const Buffers *b;
+    uint32_t *slot_of;                                 /* per buffer id: slot + 1 */
+    VEC(Life) life;                                    /* per slot */
+    VEC(uint64_t) hashes;                              /* of p->kernels */
+} Build;
+
+static uint32_t add_slot(Build *s, SlotKind kind, Dtype dtype, uint32_t index, int64_t bytes)
+{
+    Slot *slot = vec_push(s->arena, &s->p->slots);
+    Life *life = vec_push(s->arena, &s->life);
+    if (!slot || !life) return 0;
+    *slot = (Slot){ .kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .index = index, .bytes = bytes };
+    *life = (Life){ UINT32_MAX, 0 };
+    return s->p->slots.len - 1;
+}
+
+static bool input_and_output_slots(Build *s, const PlanOutput *out)
+{
+    const Graph *g = s->gr->g;
+    for (uint32_t i = 0; i < g->inputs.len; i++) {
+        Id id = g->inputs.at[i];
+        add_slot(s, SLOT_INPUT, node_at(g, id)->dtype, i, node_size(g, id) * dtype_info[node_at(g, id)->dtype].bytes);
+        s->slot_of[id] = i + 1;
+    }
+    for (uint32_t i = 0; i < g->outputs.len; i++) {
+        if (out[i].into >= 0) {
+            s->p->output_slot[i] = (uint32_t)out[i].into;
+            continue;
+        }
+        Id b = s->b->output[i];
+        s->p->output_slot[i] = add_slot(s, SLOT_OUTPUT, s->b->at.at[b].dtype, i, s->b->at.at[b].bytes);
+        s->slot_of[b] = s->p->output_slot[i] + 1;
+    }
+    return !g->err->kind;
+}
+
+static uint32_t slot_for(Build *s, Id buffer)
+{
+    Id m = buffers_memory(s->b, buffer);
+    if (!s->slot_of[m])
+        s->slot_of[m] = (buffer ? add_slot(s, SLOT_TEMP, s->b->at.at[m].dtype, 0, s->b->at.at[m].bytes)
+                                : add_slot(s, SLOT_STATUS, DT_int64, 0, 8)) + 1;
+    return s->slot_of[m] - 1;
+}
+
+static uint32_t intern_kernel(Build *s, const Kernel *k)
+{
+    uint64_t h = kernel_hash(k);
+    size_t len, len2;
+    void *bytes = NULL;
+    for (uint32_t i = 0; i < s->hashes.len; i++) {
+        if (s->hashes.at[i] != h) continue;
+        if (!bytes) bytes = kernel_bytes(s->arena, k, &len);
+        void *other = kernel_bytes(s->arena, s->p->kernels.at[i], &len2);
+        if (bytes && other && len == len2 && !memcmp(bytes, other, len)) return i;
+    }
+    const Kernel **at = vec_push(s->arena, &s->p->kernels);
+    uint64_t *hash = vec_push(s->arena, &s->hashes);
+    if (at && hash) *at = k, *hash = h;
+    return s->p->kernels.len - 1;
+}
+
+static bool add_launch(Build *s, const Draft *d)
+{
+    Plan *p = s->p;
+    Launch *l = vec_push(s->arena, &p->launches);
+    if (!l) return false;
+    *l = (Launch){ .kernel = intern_kernel(s, d->kernel), .words = p->words.len, .nwords = d->words.len, .patches = p->patches.len,
+                   .npatches = d->patches.len, .grid = d->grid, .scratch = d->scratch, .ns = d->ns };
+    for (uint32_t i = 0; i < d->words.len; i++) {
+        int64_t *w = vec_push(s->arena, &p->words);
+        if (!w) return false;
+        *w = d->words.at[i];
+    }
+    for (uint32_t i = 0; i < d->patches.len; i++) {
+        uint32_t slot = slot_for(s, d->patches.at[i].buffer), at = p->launches.len - 1;
+        Patch *patch = vec_push(s->arena, &p->patches);
+        if (!patch) return false;
+        *patch = (Patch){ d->patches.at[i].word, slot, 0 };
+        Life *life = &s->life.at[slot];
+        if (life->first == UINT32_MAX) life->first = at;
+        life->last = at;
+    }
+    return true;
+}
+
+/* Offsets of the temporaries: first fit among those alive at the same time. */
+static bool lay_out(Build *s)
+{
+    Plan *p = s->p;
+    VEC(uint32_t) placed = { 0 };
+    for (uint32_t i = 0; i < p->slots.len; i++) {
+        Slot *slot = &p->slots.at[i];
+        int64_t bytes = (slot->bytes + 63) & ~(int64_t)63, at = 0;
+        if (slot->kind == SLOT_OUTPUT) p->peak += bytes;
+        if (slot->kind != SLOT_TEMP || s->life.at[i].first == UINT32_MAX) continue;
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (uint32_t j = 0; j < placed.len; j++) {
+                const Slot *o = &p->slots.at[placed.at[j]];
+                const Life *a = &s->life.at[i], *b = &s->life.at[placed.at[j]];
+                int64_t end = o->offset + ((o->bytes + 63) & ~(int64_t)63);
+                if (a->last < b->first || b->last < a->first || at >= end || at + bytes <= o->offset) continue;
+                at = end;
+                moved = true;
+            }
+        }
+        slot->offset = at;
+        if (at + bytes > p->workspace) p->workspace = at + bytes;
+        uint32_t *pl = vec_push(s->arena, &placed);
+        if (!pl) return false;
+        *pl = i;
+    }
+    p->peak += p->workspace;
+    return true;
+}
+
+static Plan *plan_build(Arena *a, Grouping *gr, const Survey *surveys, Buffers *b, const PlanOutput *out)
+{
+    const Graph *g = gr->g;
+    Drafts drafts = { 0 };
+    for (uint32_t n = 1; n < gr->groups.len; n++)
+        if (!schedule_group(gr, n, &surveys[n], b, &drafts)) return NULL;
+    for (uint32_t i = 0; i < b->copies.len; i++)
+        if (!schedule_copy(gr, b->copies.at[i].from, b->copies.at[i].to, b, &drafts)) return NULL;
+    Build s = { .arena = a, .gr = gr, .b = b, .p = arena_alloc(a, sizeof(Plan)) };
+    if (!s.p) return NULL;
+    s.p->graph = g;
+    s.p->ninputs = g->inputs.len;
+    s.p->noutputs = g->outputs.len;
+    s.p->output_slot = arena_alloc(a, sizeof(uint32_t) * (g->outputs.len + 1));
+    s.slot_of = arena_alloc(a, sizeof(uint32_t) * b->at.len);
+    if (!s.p->output_slot || !s.slot_of || !input_and_output_slots(&s, out)) return NULL;
+    for (uint32_t i = 0; i < drafts.len; i++)
+        if (!add_launch(&s, &drafts.at[i])) return NULL;
+    for (uint32_t i = 0; i < g->checks.len; i++) {
+        uint32_t *c = vec_push(a, &s.p->checks);
+        if (!c) return NULL;
+        *c = g->checks.at[i];
+    }
+    return lay_out(&s) && !g->err->kind ? s.p : NULL;
+}
+
+/* A dimension that is known only in the run has no kernels yet. */
+static bool all_static(const Graph *g)
+{
+    for (Id id = 1; id < g->nodes.len; id++)
+        for (int d = 0; d < node_at(g, id)->rank; d++)
+            if (node_shape(g, id)[d] < 0) {
+                g->err->src = node_at(g, id)->src;
+                return err_set(g->err, ERR_UNSUPPORTED, "%s has a shape that depends on data, which cannot be compiled yet",
+                               op_info[node_at(g, id)->op].name);
+            }
+    return true;
+}
+
+Plan *plan_make(Arena *a, const Graph *graph, const PlanInput *in, const PlanOutput *out, const Target *target)
+{
+    Graph *g = all_static(graph) ? simplify(graph) : NULL;
+    Grouping *gr = g ? group_make(a, g, in, target) : NULL;
+    Survey *surveys = gr ? survey_make(gr) : NULL;
+    Buffers *b = surveys ? buffers_make(gr, surveys, out) : NULL;
+    return b ? plan_build(a, gr, surveys, b, out) : NULL;
+}
+
+static void slot_print(Text *t, const Plan *p, uint32_t i)
+{
+    static const char *const kind[] = { "in", "out", "tmp", "status" };
+    const Slot *s = &p->slots.at[i];
+    if (s->kind == SLOT_TEMP) text_put(t, "tmp%u@%lld", i, (long long)s->offset);
+    else if (s->kind == SLOT_STATUS) text_put(t, "status");
+    else text_put(t, "%s%u", kind[s->kind], s->index);
+}
+
+void plan_print(Text *t, const Plan *p)
+{
+    text_put(t, "plan: %u launches of %u kernels, workspace %lld bytes, peak %lld bytes\n", p->launches.len, p->kernels.len,
+             (long long)p->workspace, (long long)p->peak);
+    for (uint32_t i = 0; i < p->launches.len; i++) {
+        const Launch *l = &p->launches.at[i];
+        text_put(t, "launch %u: kernel %u, grid %lld", i, l->kernel, (long long)l->grid);
+        if (l->scratch) text_put(t, ", scratch %lld", (long long)l->scratch);
+        text_put(t, ", buffers");
+        for (uint32_t j = 0; j < l->npatches; j++) {
+            text_put(t, " ");
+            slot_print(t, p, p->patches.at[l->patches + j].slot);
+        }
+        text_put(t, "\n");
+    }
+    for (uint32_t i = 0; i < p->kernels.len; i++) {
+        text_put(t, "kernel %u:\n", i);
+        kernel_print(t, p->kernels.at[i]);
+    }
+}

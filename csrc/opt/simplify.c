@@ -1,0 +1,180 @@
+/* Graph -> Graph: live nodes only, folded again in their new company, with products that are no matrix products and variances by
+ * rows written out, and reshapes sunk below elementwise nodes. Exact: no value changes but by the contract of sums. */
+#include <stdlib.h>
+#include <string.h>
+#include "opt/plan.h"
+
+typedef struct { const Graph *old; Graph *g; Id *map; bool *live; } Pass;
+
+static void mark_live(Pass *p)
+{
+    const Graph *o = p->old;
+    for (uint32_t i = 0; i < o->outputs.len; i++) p->live[o->outputs.at[i]] = true;
+    for (uint32_t i = 0; i < o->checks.len; i++) p->live[o->checks.at[i]] = true;
+    for (Id id = o->nodes.len - 1; id > 0; id--)
+        if (p->live[id])
+            for (int i = 0; i < node_at(o, id)->nin; i++) p->live[node_in(o, id)[i]] = true;
+}
+
+/* (..., m, k) x (..., k, n) as a broadcast product and a sum: vectors, and matrices so small that one loop holds them. */
+static Id dot_small(Graph *g, Id a, Id b)
+{
+    int r = node_at(g, a)->rank;
+    Dim shape[MAX_RANK], sa[MAX_RANK], sb[MAX_RANK];
+    memcpy(sa, node_shape(g, a), sizeof(Dim) * (size_t)r);
+    memcpy(sb, node_shape(g, b), sizeof(Dim) * (size_t)r);
+    Dim m = sa[r - 2], k = sa[r - 1], n = sb[r - 1];
+    if (r + 1 > MAX_RANK || !(m <= 1 || n <= 1 || k == 0 || (m * n * k <= 1024 && k <= 16))) return 0;
+    /* k last where B's columns are read whole or A is a vector of rows; k before n keeps n the vector axis */
+    bool rows = n == 1;
+    memcpy(shape, sa, sizeof(Dim) * (size_t)(r - 2));
+    int perm[MAX_RANK];
+    for (int d = 0; d < r; d++) perm[d] = d;
+    shape[r - 2] = m;
+    shape[r - 1] = rows ? n : k;
+    shape[r] = rows ? k : n;
+    Dim as[MAX_RANK], bs[MAX_RANK];
+    memcpy(as, sa, sizeof as);
+    memcpy(bs, sb, sizeof bs);
+    if (rows) {
+        as[r - 2] = m, as[r - 1] = 1, as[r] = k;
+        perm[r - 2] = r - 1, perm[r - 1] = r - 2;             /* (n, k) */
+        bs[r - 2] = 1, bs[r - 1] = n, bs[r] = k;
+        b = graph_transpose(g, b, perm);
+    } else {
+        as[r - 2] = m, as[r - 1] = k, as[r] = 1;
+        bs[r - 2] = 1, bs[r - 1] = k, bs[r] = n;
+    }
+    a = graph_broadcast(g, graph_reshape(g, a, as, r + 1), shape, r + 1);
+    b = graph_broadcast(g, graph_reshape(g, b, bs, r + 1), shape, r + 1);
+    return graph_reduce(g, OP_reduce_sum, graph_binary(g, OP_multiply, a, b), 1ull << (rows ? r : r - 1), 0);
+}
+
+/* The variance over axes that include the last one: two sums over the same row, which one kernel reads from cache. */
+static Id var_by_rows(Graph *g, Id x, const int64_t *attr)
+{
+    int r = node_at(g, x)->rank, last = r - 1;
+    Dtype dt = node_at(g, x)->dtype;
+    Dim shape[MAX_RANK], kept[MAX_RANK];
+    memcpy(shape, node_shape(g, x), sizeof(Dim) * (size_t)r);
+    while (last > 0 && shape[last] == 1) last--;
+    if (last >= 0 && !(attr[0] >> last & 1) && shape[last] != 1) return 0;
+    double n = 1, ddof;
+    memcpy(&ddof, &attr[1], sizeof ddof);
+    for (int d = 0; d < r; d++) {
+        kept[d] = attr[0] >> d & 1 ? 1 : shape[d];
+        if (attr[0] >> d & 1) n *= (double)shape[d];
+    }
+    Id sum = graph_reduce(g, OP_reduce_sum, x, (uint64_t)attr[0], 0);
+    Id count = graph_number(g, dt, n), free = graph_number(g, dt, n - ddof > 0 ? n - ddof : 0);
+    Id mean = graph_binary(g, OP_divide, sum, graph_broadcast(g, count, node_shape(g, sum), node_at(g, sum)->rank));
+    Id wide = graph_broadcast(g, graph_reshape(g, mean, kept, r), shape, r);
+    Id d = graph_binary(g, OP_subtract, x, wide);
+    Id m2 = graph_reduce(g, OP_reduce_sum, graph_binary(g, OP_multiply, d, d), (uint64_t)attr[0], 0);
+    return graph_binary(g, OP_divide, m2, graph_broadcast(g, free, node_shape(g, m2), node_at(g, m2)->rank));
+}
+
+/* The scalar that a node is a broadcast of, or 0. */
+static Id scalar_of(const Graph *g, Id id)
+{
+    while (node_at(g, id)->op == OP_broadcast) id = node_in(g, id)[0];
+    return node_at(g, id)->rank == 0 ? id : 0;
+}
+
+/* op(reshape(a), reshape(b), scalar ...) -> reshape(op(a, b, scalar ...)) where a and b have one shape. */
+static Id sink_reshape(Graph *g, Op op, const Id *in, int nin, Dtype dtype)
+{
+    Id src = 0;
+    for (int i = 0; i < nin; i++) {
+        Id a = in[i];
+        if (scalar_of(g, a)) continue;
+        if (node_at(g, a)->op != OP_reshape) return 0;
+        a = node_in(g, a)[0];
+        if (!src) src = a;
+        if (node_at(g, a)->rank != node_at(g, src)->rank) return 0;
+        for (int d = 0; d < node_at(g, a)->rank; d++)
+            if (!dim_eq(g, node_shape(g, a)[d], node_shape(g, src)[d])) return 0;
+    }
+    if (!src) return 0;
+    Id out[3];
+    Dim from[MAX_RANK], to[MAX_RANK];
+    int rf = node_at(g, src)->rank, rt = node_at(g, in[0])->rank;
+    memcpy(from, node_shape(g, src), sizeof(Dim) * (size_t)rf);
+    memcpy(to, node_shape(g, in[0]), sizeof(Dim) * (size_t)rt);
+    for (int i = 0; i < nin; i++) {
+        Id s = scalar_of(g, in[i]);
+        out[i] = s ? graph_broadcast(g, s, from, rf) : node_in(g, in[i])[0];
+    }
+    return graph_reshape(g, graph_add(g, op, out, nin, NULL, 0, dtype, NULL, 0), to, rt);
+}
+
+/* Margins as pieces of concatenates, so that every element is written once. */
+static Id pad_pieces(Graph *g, Id x, Id fill, const int64_t *margin)
+{
+    int r = node_at(g, x)->rank;
+    for (int d = 0; d < r; d++) {
+        Id piece[3];
+        int n = 0;
+        for (int side = 0; side < 3; side++) {
+            Dim shape[MAX_RANK];
+            memcpy(shape, node_shape(g, x), sizeof(Dim) * (size_t)r);
+            shape[d] = side == 2 ? margin[r + d] : margin[d];
+            if (side == 1) piece[n++] = x;
+            else if (shape[d]) piece[n++] = graph_broadcast(g, fill, shape, r);
+        }
+        x = graph_concatenate(g, piece, n, d);
+        if (!x) return 0;
+    }
+    return x;
+}
+
+/* A reduction over axes of length 1: nothing to combine. */
+static Id reduce_unit(Graph *g, Op op, Id x, const int64_t *attr)
+{
+    Dim shape[MAX_RANK];
+    int r = node_at(g, x)->rank, kept = 0;
+    for (int d = 0; d < r; d++) {
+        bool over = attr[0] >> d & 1;
+        if (over && node_shape(g, x)[d] != 1) return 0;
+        if (!over) shape[kept++] = node_shape(g, x)[d];
+    }
+    if (op == OP_reduce_argmax || op == OP_reduce_argmin) return graph_broadcast(g, graph_const(g, DT_int64, 0), shape, kept);
+    return graph_reshape(g, x, shape, kept);
+}
+
+static Id rebuild(Pass *p, Id id)
+{
+    const Node *n = node_at(p->old, id);
+    Graph *g = p->g;
+    Id few[4], *in = n->nin <= 4 ? few : arena_alloc(g->arena, sizeof(Id) * n->nin), r = 0;
+    if (!in) return 0;
+    for (int i = 0; i < n->nin; i++)
+        if (!(in[i] = p->map[node_in(p->old, id)[i]])) return 0;
+    g->src = n->src;
+    g->mode = n->mode;
+    const int64_t *attr = node_attr(p->old, id);
+    if (op_info[n->op].kind == KIND_ELEMENTWISE) r = sink_reshape(g, n->op, in, n->nin, n->dtype);
+    if (n->op == OP_dot) r = dot_small(g, in[0], in[1]);
+    if (op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
+    if (n->op == OP_reduce_var) r = var_by_rows(g, in[0], attr);
+    if (n->op == OP_pad) r = pad_pieces(g, in[0], in[1], attr);
+    if (r || g->err->kind) return r;
+    return graph_add(g, n->op, in, n->nin, attr, n->nattr, n->dtype, node_shape(p->old, id), n->rank);
+}
+
+Graph *simplify(const Graph *old)
+{
+    Graph *g = graph_new(old->arena);
+    Pass p = { old, g, arena_alloc(old->arena, sizeof(Id) * old->nodes.len), arena_alloc(old->arena, old->nodes.len) };
+    if (!g || !p.map || !p.live) return NULL;
+    g->limit = UINT32_MAX;
+    mark_live(&p);
+    for (uint32_t i = 0; i < old->inputs.len; i++) {
+        const Node *n = node_at(old, old->inputs.at[i]);
+        p.map[old->inputs.at[i]] = graph_input(g, n->dtype, node_shape(old, old->inputs.at[i]), n->rank, n->flags);
+    }
+    for (Id id = 1; id < old->nodes.len; id++)
+        if (p.live[id] && node_at(old, id)->op != OP_input && !(p.map[id] = rebuild(&p, id))) return NULL;
+    for (uint32_t i = 0; i < old->outputs.len; i++) graph_output(g, p.map[old->outputs.at[i]]);
+    return g->err->kind ? NULL : g;
+}

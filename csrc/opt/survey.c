@@ -1,0 +1,218 @@
+/* Walks every group from its roots, last phase first, and notes its loads, stores, reductions and tiles. */
+#include <string.h>
+#include "base/hash.h"
+#include "opt/group.h"
+
+typedef struct { Id id; uint8_t phase; const Map *map; } Seen;
+
+typedef struct {
+    Grouping *gr;
+    uint32_t n;
+    Group *gp;
+    Survey *s;
+    Seen *table;
+    uint32_t cap, len;
+    bool ok;
+} Walk;
+
+/* Whether (id, map, phase) was met before; remembers it. */
+static bool seen(Walk *w, Id id, const Map *m, uint8_t phase)
+{
+    if (w->len * 2 >= w->cap) {
+        Seen *old = w->table;
+        uint32_t cap = w->cap;
+        w->cap = cap ? cap * 2 : 64;
+        w->table = arena_alloc(w->gr->arena, sizeof(Seen) * w->cap);
+        if (!w->table) { w->ok = false; return true; }
+        for (uint32_t i = 0; i < cap; i++) {
+            if (!old[i].id) continue;
+            uint32_t at = (uint32_t)hash_mix(map_hash(old[i].map) + old[i].phase, old[i].id) & (w->cap - 1);
+            while (w->table[at].id) at = (at + 1) & (w->cap - 1);
+            w->table[at] = old[i];
+        }
+    }
+    uint32_t at = (uint32_t)hash_mix(map_hash(m) + phase, id) & (w->cap - 1);
+    for (; w->table[at].id; at = (at + 1) & (w->cap - 1))
+        if (w->table[at].id == id && w->table[at].phase == phase && map_equal(w->table[at].map, m)) return true;
+    const Map *copy = map_copy(w->gr->arena, m);
+    if (!copy) { w->ok = false; return true; }
+    w->table[at] = (Seen){ .id = id, .phase = phase, .map = copy };
+    w->len++;
+    return false;
+}
+
+static void add_term(Walk *w, TermKind kind, Id buffer, Dtype dtype, const Map *m, uint8_t phase, bool carry)
+{
+    Term *t = vec_push(w->gr->arena, &w->s->terms);
+    const Map *copy = map_copy(w->gr->arena, m);
+    if (!t || !copy) { w->ok = false; return; }
+    *t = (Term){ .buffer = buffer, .kind = kind, .dtype = (uint8_t)dtype, .phase = phase, .carry = carry, .map = copy };
+    if (dtype_info[dtype].bytes > dtype_info[w->s->widest].bytes) w->s->widest = dtype;
+}
+
+static void add_once(Walk *w, Id id, bool tile)
+{
+    uint32_t len = tile ? w->s->tiles.len : w->s->reduces.len;
+    const Id *at = tile ? w->s->tiles.at : w->s->reduces.at;
+    for (uint32_t i = 0; i < len; i++) if (at[i] == id) return;
+    Id *slot = tile ? vec_push(w->gr->arena, &w->s->tiles) : vec_push(w->gr->arena, &w->s->reduces);
+    if (slot) *slot = id; else w->ok = false;
+}
+
+static void walk(Walk *w, Id id, const Map *m, uint8_t phase);
+
+static void walk_inputs(Walk *w, Id id, const Map *m, uint8_t phase)
+{
+    const Node *n = node_at(w->gr->g, id);
+    static const int price[] = { 0, 1, 8, 20 };
+    w->s->ops += price[op_info[n->op].cost];
+    if (dtype_info[n->dtype].bytes > dtype_info[w->s->widest].bytes) w->s->widest = n->dtype;
+    for (int i = 0; i < n->nin; i++) walk(w, node_in(w->gr->g, id)[i], m, phase);
+}
+
+static void walk_view(Walk *w, Id id, const Map *m, uint8_t phase)
+{
+    Map in = *m;
+    map_through(w->gr->g, id, w->gp->extent, &in);
+    for (int i = m->nindex; i < in.nindex; i++) {
+        Map scalar;
+        map_select(&scalar, 0, m->naxes, NULL);
+        walk(w, in.index[i].node, &scalar, phase);
+    }
+    walk(w, node_in(w->gr->g, id)[0], &in, phase);
+}
+
+static void walk_own(Walk *w, Id id, const Map *m, uint8_t phase)
+{
+    const NodeInfo *info = &w->gr->info[id];
+    const Node *n = node_at(w->gr->g, id);
+    OpKind kind = op_info[n->op].kind;
+    if (kind == KIND_REDUCE || kind == KIND_SCAN) {
+        add_once(w, id, false);
+    } else if (kind == KIND_VIEW) {
+        walk_view(w, id, m, phase);
+    } else if (kind == KIND_ELEMENTWISE) {
+        if (info->phase < phase && info->costly && !info->row) add_once(w, id, true);
+        else walk_inputs(w, id, m, phase);
+    }
+}
+
+static void walk(Walk *w, Id id, const Map *m, uint8_t phase)
+{
+    Grouping *gr = w->gr;
+    const Node *n = node_at(gr->g, id);
+    const NodeInfo *info = &gr->info[id];
+    if (!w->ok || n->op == OP_const || seen(w, id, m, phase)) return;
+    if (n->op == OP_iota) {
+        for (int k = 0; k < m->naxes; k++)
+            if (m->step[0][k]) w->s->no_merge |= 1u << k;
+    } else if (n->op == OP_input) {
+        add_term(w, TERM_LOAD, id, n->dtype, m, phase, false);
+    } else if (info->group == w->n && op_info[n->op].kind != KIND_PLACE) {
+        walk_own(w, id, m, phase);
+    } else if (info->group) {
+        w->ok = w->ok && group_store(gr, id);
+        add_term(w, TERM_LOAD, id, n->dtype, m, phase, false);
+    } else if (op_info[n->op].kind == KIND_VIEW) {
+        walk_view(w, id, m, phase);
+    } else {
+        walk_inputs(w, id, m, phase);
+    }
+}
+
+bool root_is_row(const Grouping *gr, const Group *gp, const Root *r)
+{
+    if (!gp->reduced || gp->scan) return false;
+    for (int d = 0; d < node_at(gr->g, r->value)->rank; d++)
+        if (r->axis[d] >= 0 && gp->reduced >> r->axis[d] & 1) return false;
+    return true;
+}
+
+const Map *root_map(Grouping *gr, const Group *gp, const Root *r)
+{
+    Map m;
+    map_select(&m, node_at(gr->g, r->value)->rank, gp->naxes, r->axis);
+    const Box *b = r->box;
+    for (int d = 0; b && d < m.rank; d++) {
+        m.off[d] = m.off[d] * b->step[d] + b->off[d];
+        for (int k = 0; k < m.naxes; k++) m.step[d][k] *= b->step[d];
+        if (!b->node[d]) continue;
+        if (m.nindex == KERNEL_MAX_INDEX) {
+            err_set(gr->g->err, ERR_UNSUPPORTED, "a store at more than %d run-time offsets", KERNEL_MAX_INDEX);
+            return NULL;
+        }
+        m.index[m.nindex].node = b->node[d];
+        m.index[m.nindex].row = (int8_t)d;
+        m.index[m.nindex++].factor = b->factor[d];
+    }
+    return map_copy(gr->arena, &m);
+}
+
+static void walk_root(Walk *w, const Root *r)
+{
+    Map m;
+    Grouping *gr = w->gr;
+    map_select(&m, node_at(gr->g, r->value)->rank, w->gp->naxes, r->axis);
+    walk(w, r->value, &m, r->phase);
+    if (r->check) return;
+    const Map *to = root_map(gr, w->gp, r);
+    if (!to) { w->ok = false; return; }
+    for (int i = 0; i < to->nindex; i++) {
+        Map scalar;
+        map_select(&scalar, 0, w->gp->naxes, NULL);
+        walk(w, to->index[i].node, &scalar, r->phase);
+    }
+    add_term(w, TERM_STORE, r->buffer, node_at(gr->g, r->value)->dtype, to, r->phase, r->carry);
+}
+
+/* A product reads its operands through axes of its own: noted as boxes. */
+static void walk_dot(Walk *w)
+{
+    Grouping *gr = w->gr;
+    for (int i = 0; i < 2; i++) {
+        Id id = node_in(gr->g, w->gp->dot)[i];
+        while (node_at(gr->g, id)->op != OP_input && !gr->info[id].stored) id = node_in(gr->g, id)[0];
+        Map none;
+        map_select(&none, 0, w->gp->naxes, NULL);
+        add_term(w, TERM_LOAD, id, node_at(gr->g, id)->dtype, &none, 0, false);
+        if (w->ok) w->s->terms.at[w->s->terms.len - 1].box = true;
+    }
+}
+
+static bool survey_group(Grouping *gr, uint32_t n, Survey *s)
+{
+    Walk w = { .gr = gr, .n = n, .gp = &gr->groups.at[n], .s = s, .ok = true };
+    int last = 0;
+    s->widest = DT_bool_;
+    for (uint32_t i = 0; i < w.gp->roots.len; i++) if (w.gp->roots.at[i].phase > last) last = w.gp->roots.at[i].phase;
+    s->phases = (uint8_t)(last + 1);
+    for (int q = last; q >= 0; q--) {
+        for (uint32_t i = 0; i < w.gp->roots.len; i++)
+            if (w.gp->roots.at[i].phase == q) walk_root(&w, &w.gp->roots.at[i]);
+        /* what these need of this loop; the lists grow while scans and tiles of the loop are walked */
+        for (uint32_t i = 0; i < s->tiles.len; i++)
+            if (gr->info[s->tiles.at[i]].phase == q) {
+                Map m;
+                map_select(&m, node_at(gr->g, s->tiles.at[i])->rank, w.gp->naxes, gr->info[s->tiles.at[i]].axis);
+                walk_inputs(&w, s->tiles.at[i], &m, (uint8_t)q);
+            }
+        for (uint32_t i = 0; i < s->reduces.len; i++) {
+            Id r = s->reduces.at[i], v = node_in(gr->g, r)[0];
+            if (gr->info[r].phase - !w.gp->scan != q) continue;
+            Map m;
+            map_select(&m, node_at(gr->g, v)->rank, w.gp->naxes, gr->info[r].in_axis);
+            walk(&w, v, &m, (uint8_t)q);
+        }
+    }
+    if (w.gp->dot && w.gp->roots.len) walk_dot(&w);
+    return w.ok && !gr->g->err->kind;
+}
+
+Survey *survey_make(Grouping *gr)
+{
+    Survey *all = arena_alloc(gr->arena, sizeof(Survey) * gr->groups.len);
+    if (!all) return NULL;
+    for (uint32_t n = gr->groups.len - 1; n > 0; n--)
+        if (!survey_group(gr, n, &all[n])) return NULL;
+    return all;
+}

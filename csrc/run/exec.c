@@ -16,7 +16,7 @@ typedef struct {
     const volatile int *stop;
     char *workspace, *scratch;
     int64_t status;                    /* the cell that checks write to */
-    bool parallel;                     /* some launch runs on several workers */
+    int threads;                       /* asked for once, at the first launch large enough; 0: there is none */
 } Run;
 
 typedef struct {
@@ -72,11 +72,12 @@ static KernelFn launch_fn(const Exec *e, const Launch *l)
 
 static float launch_ns(const Exec *e, const Launch *l) { return launch_fn(e, l) ? l->ns : l->ns * INTERP_FACTOR; }
 
-static int launch_workers(const Exec *e, const Launch *l)
+static int launch_workers(Run *r, const Launch *l)
 {
-    float ns = launch_ns(e, l);
-    if (ns < PARALLEL_NS || l->grid < 2 || e->threads == 1) return 1;
-    int most = pool_workers(e->threads);
+    float ns = launch_ns(r->exec, l);
+    if (ns < PARALLEL_NS || l->grid < 2) return 1;
+    if (!r->threads) r->threads = pool_workers(r->exec->threads);
+    int most = r->threads;
     if (ns < WORKER_NS * (float)most) most = (int)(ns / WORKER_NS);
     return l->grid < most ? (int)l->grid : most;
 }
@@ -118,7 +119,7 @@ static bool run_launch(Run *r, const Launch *l)
     int64_t *args = r->words + l->words;
     patch(r, l, args);
     Job j = {r, l, launch_fn(r->exec, l), args, piece_points(r, l), false};
-    int workers = r->parallel ? launch_workers(r->exec, l) : 1;
+    int workers = r->threads ? launch_workers(r, l) : 1;
     if (workers > 1) pool_run(run_part, &j, l->grid, workers);
     else if (j.piece == l->grid) run_points(&j, 0, l->grid, r->scratch);
     else run_part(&j, 0, 0, l->grid);
@@ -127,16 +128,14 @@ static bool run_launch(Run *r, const Launch *l)
 
 /* ---- the run ---- */
 
-/* Bytes of scratch that the largest launch needs, for all its workers; notes whether any runs on several. */
+/* Bytes of scratch that the largest launch needs, for all its workers. */
 static int64_t scratch_bytes(Run *r)
 {
     const Plan *plan = r->exec->plan;
     int64_t most = 0;
     for (uint32_t i = 0; i < plan->launches.len; i++) {
         const Launch *l = &plan->launches.at[i];
-        int workers = launch_workers(r->exec, l);
-        if (workers > 1) r->parallel = true;
-        int64_t bytes = scratch_stride(l) * workers;
+        int64_t bytes = scratch_stride(l) * launch_workers(r, l);
         if (bytes > most) most = bytes;
     }
     return most;
@@ -156,7 +155,7 @@ static int64_t run_launches(Run *r)
 int64_t exec_run(const Exec *e, int64_t *words, void *const *in, void *const *out, const char *const *in_lo, const char *const *in_hi,
                  const volatile int *stop)
 {
-    Run r = {e, words, in, out, in_lo, in_hi, stop, NULL, NULL, 0, false};
+    Run r = {e, words, in, out, in_lo, in_hi, stop, NULL, NULL, 0, 0};
     int64_t workspace = (e->plan->workspace + 63) & ~(int64_t)63, bytes = workspace + scratch_bytes(&r);
     if (bytes) {
         r.workspace = mem_alloc((size_t)bytes);

@@ -498,4 +498,9 @@ void code_unref(Code *c)
 
 KernelFn code_entry(const Code *c) { return c->entry; }
 size_t code_bytes(const Code *c) { return c->bytes; }
-size_t code_total(void) { return atomic_load(&total); }
+
+size_t code_total(void)
+{
+    pthread_once(&once, init);
+    return atomic_load(&total);
+}

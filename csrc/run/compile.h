@@ -2,7 +2,8 @@
  *
  * A kernel that is in the table (or being compiled by somebody else) is not compiled again. Threads are made on need, have
  * 16 MB of stack and their own LLVM context; a fatal error of LLVM becomes an error of the waiter and parks its thread. The table
- * keeps a reference to its code and drops the least recently used past its limit. Usable again in a child after fork. */
+ * keeps a reference to its code and drops the least recently used past its limit. Usable again in a child after fork. A failed
+ * compile leaves no trace in the table: the next call tries again. */
 #pragma once
 #include "base/cpu.h"
 #include "opt/kernel.h"

@@ -43,14 +43,15 @@ def clone_array(x):
 
 
 def ulps(a, b):
-    """The distance of two float arrays in units in the last place (NaN equals NaN)."""
-    kind = {4: np.int32, 8: np.int64}[a.dtype.itemsize]
-    i, j = (np.ascontiguousarray(x).view(kind).astype(object) for x in (a, b))
-    low = int(np.iinfo(kind).min)
+    """The distance of two float arrays in units in the last place (NaN equals NaN, -0.0 equals 0.0)."""
+    a, b = np.atleast_1d(a), np.atleast_1d(b)
+    d = np.zeros(a.shape)
+    far = ~((a == b) | np.isnan(a) & np.isnan(b))
+    low = int(np.iinfo(f"i{a.dtype.itemsize}").min)
     order = np.frompyfunc(lambda v: v if v >= 0 else low - v, 1, 1)
-    d = np.abs(order(i) - order(j)) if a.size else np.zeros(a.shape)
-    d = np.where(np.isnan(a) & np.isnan(b), 0, d)
-    return np.where(np.isnan(a) != np.isnan(b), 2 ** 62, d).astype(np.float64)
+    i, j = (order(np.ascontiguousarray(x[far]).view(f"i{a.dtype.itemsize}").astype(object)) for x in (a, b))
+    d[far] = np.where(np.isnan(a[far]) != np.isnan(b[far]), np.inf, np.abs(i - j).astype(np.float64) if far.any() else 0)
+    return d
 
 
 def same(want, got, *, ulp=0, rtol=0.0, atol=0.0, signs=True, where="result"):
@@ -75,19 +76,20 @@ def same(want, got, *, ulp=0, rtol=0.0, atol=0.0, signs=True, where="result"):
 
 
 def same_values(want, got, ulp, rtol, atol, signs, where):
+    want, got = np.atleast_1d(want), np.atleast_1d(got)
     if want.dtype.kind == "f":
         good = ulps(want, got) <= ulp
-        if not signs or rtol or atol:
-            good |= want == got
         if rtol or atol:
             finite = np.abs(want[np.isfinite(want)])
             with np.errstate(all="ignore"):
                 good |= np.abs(want - got) <= atol + rtol * (finite.max() if finite.size else 0)
+        elif signs:
+            good &= (np.signbit(want) == np.signbit(got)) | np.isnan(want)
     else:
         good = want == got
     if not good.all():
         bad = np.argwhere(~good)
-        at = tuple(bad[0])
+        at = tuple(bad[0].tolist())
         raise AssertionError(f"{where}: {len(bad)} of {want.size} differ, first at {at}: {got[at]!r} instead of {want[at]!r}")
 
 

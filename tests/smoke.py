@@ -11,7 +11,7 @@ modules = [name for name in sys.argv[1:] if name != "-"]
 for name in modules if before else []:
     importlib.import_module(name)
 
-import pyxla  # noqa: E402
+import pyxla
 
 
 @pyxla.jit

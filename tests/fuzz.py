@@ -1,0 +1,322 @@
+"""A differential fuzzer: random NumPy programs, run by NumPy and jitted, and compared.
+
+    python tests/fuzz.py [--count N] [--seed S] [--kind exact|loose] [--keep-going]
+
+A program is the text of a function. It is made line by line: a random line stays if NumPy runs it, so programs are legal by construction
+and a failure prints as source that can be pasted into a test. `exact` programs use only operations whose bits are NumPy's; `loose`
+ones use elementary functions, float sums and products of matrices, nothing that jumps, and are compared with a tolerance.
+Each program is called four times: traced, with new values, in other memory layouts, and after a captured array has changed."""
+import argparse
+import random
+import sys
+import traceback
+import warnings
+
+import numpy as np
+from checking import clone, layouts, same
+
+import pyxla
+
+EXACT_DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "float64"]
+LOOSE_DTYPES = ["float64", "float64", "float32"]
+EXTENTS = [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33]
+LIMIT = 20000                                               # elements of an array
+
+
+class Program:
+    """A random program: its lines, and the values its variables have under NumPy."""
+
+    def __init__(self, seed, kind=None):
+        self.random = random.Random(seed)
+        self.kind = kind or self.random.choice(["exact", "exact", "loose"])
+        self.lines = []
+        dtypes = EXACT_DTYPES if self.kind == "exact" else LOOSE_DTYPES
+        pick = self.random
+        shape = self.shape()
+        self.args = [self.array(self.related(shape), pick.choice(dtypes)) for _ in range(pick.randint(1, 3))]
+        self.numbers = [pick.choice([2, 3, -1, 0.5, 1.5, 7]), pick.choice([1, 2, 3])]
+        self.captured = self.array(self.related(shape), pick.choice(dtypes))
+        self.space = {"np": np, "G": self.captured}
+        for k, a in enumerate(clone(self.args)):
+            self.space[f"a{k}"] = a
+        self.space["s"], self.space["k"] = self.numbers
+        for _ in range(pick.randint(2, 14)):
+            self.grow()
+        self.results = self.choose_results()
+
+    # ---- values ----
+
+    def shape(self):
+        r = self.random
+        if r.random() < 0.07:
+            return (r.choice([100, 257, 1000, 4097]),)
+        return tuple(r.choice(EXTENTS) for _ in range(r.choice([0, 1, 1, 2, 2, 2, 3, 4])))
+
+    def related(self, shape):
+        """A shape that often broadcasts with the given one."""
+        r = self.random
+        if r.random() < 0.15:
+            return self.shape()
+        shape = tuple(1 if r.random() < 0.15 else n for n in shape)
+        return shape[r.randint(0, len(shape)):] if r.random() < 0.25 else shape
+
+    def array(self, shape, dtype):
+        rng = np.random.default_rng(self.random.getrandbits(32))
+        dtype = np.dtype(dtype)
+        if dtype.kind == "b":
+            return rng.random(shape) < 0.5
+        if dtype.kind == "f":
+            x = np.asarray(rng.standard_normal(shape))
+            if self.kind == "exact":
+                x = np.round(x * 4) / 4 if self.random.random() < 0.5 else x
+                if x.size and self.random.random() < 0.15:
+                    x.reshape(-1)[rng.integers(x.size)] = self.random.choice([np.nan, np.inf, -np.inf])
+            return x.astype(dtype)
+        return np.asarray(rng.integers(0 if dtype.kind == "u" else -10, 20, shape)).astype(dtype)
+
+    # ---- lines ----
+
+    def grow(self):
+        """Adds a line that NumPy runs."""
+        for _ in range(20):
+            line = self.random.choice(self.STATEMENTS)(self)
+            space = dict(clone(list(self.space.items())))
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                try:
+                    exec(line, space)
+                except Exception:
+                    continue
+            if all(self.admissible(v) for v in space.values()):
+                self.lines.append(line)
+                self.again()
+                return
+
+    def again(self):
+        """Runs all lines anew, so that the variables alias each other as they do in the function."""
+        space = {k: v for k, v in self.space.items() if k in ("np", "s", "k")}
+        space["G"] = clone(self.captured)
+        for k, a in enumerate(clone(self.args)):
+            space[f"a{k}"] = a
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                exec("\n".join(self.lines), space)
+            except Exception:                               # legal on copies alone
+                self.lines.pop()
+                return
+        self.space = {k: v for k, v in space.items() if not k.startswith("__")}
+
+    def admissible(self, v):
+        if not isinstance(v, (np.ndarray, np.generic)):
+            return True
+        if v.dtype == np.float16 or v.dtype.kind not in "biuf" or v.size > LIMIT or v.ndim > 6:
+            return False
+        if self.kind == "loose" and v.dtype.kind == "f":
+            return bool(np.isfinite(v).all() and (np.abs(v) < 1e6).all())
+        return True
+
+    def variables(self, arrays=True):
+        return [n for n, v in self.space.items() if isinstance(v, (np.ndarray, np.generic) if arrays else np.ndarray) and n != "np"]
+
+    def variable(self):
+        names = self.variables()
+        return names[max(self.random.randrange(len(names)), self.random.randrange(len(names)))]
+
+    def writable(self):
+        names = [n for n in self.variables(arrays=False) if n != "G" and self.space[n].flags.writeable]
+        return self.random.choice(names or ["a0"])
+
+    def new_name(self):
+        return f"v{len(self.lines)}"
+
+    def number(self):
+        return self.random.choice(["s", "k", "1", "2", "3", "0.5", "-1", "s * 2", "k + 1", "True"])
+
+    def operand(self):
+        r = self.random.random()
+        if r < 0.2:
+            return self.number()
+        if r < 0.35:
+            return f"{self.variable()}{self.index()}"
+        return self.variable()
+
+    def index(self, rank=None):
+        r = self.random
+        parts = []
+        for _ in range(r.randint(0, 3)):
+            parts.append(r.choice(["0", "-1", "1", ":", "1:", ":-1", "::2", "::-1", "1:-1", "None", "k", "-2:", "::-2", ":k", "..."]))
+        if parts.count("...") > 1:
+            parts = [p for p in parts if p != "..."]
+        return f"[{', '.join(parts) or '...'}]"
+
+    def expression(self, depth=0):
+        r = self.random
+        if depth > 2 or r.random() < 0.25:
+            return self.operand()
+        a, b, c = (self.expression(depth + 1) for _ in range(3))
+        if self.kind == "exact":
+            return r.choice(self.EXACT).format(a=a, b=b, c=c, x=self.variable(), y=self.variable(), axis=self.axis())
+        return r.choice(self.LOOSE).format(a=a, b=b, c=c, x=self.variable(), y=self.variable(), axis=self.axis())
+
+    def axis(self):
+        return self.random.choice(["", "0", "-1", "1", "axis=None", "axis=0, keepdims=True", "axis=-1, keepdims=True", "axis=(0, 1)", "keepdims=True"])
+
+    EXACT = ["({a} + {b})", "({a} - {b})", "({a} * {b})", "({a} + {b})", "({a} * {b})", "np.divide({a}, {b})", "({a} // {b})", "({a} % {b})", "-({a})", "abs({a})", "np.sqrt(np.abs({a}))",
+             "np.square({a})", "np.floor({a})", "np.trunc({a})", "np.rint({a})", "np.where({a} > {b}, {a}, {c})", "np.where({a}, {b}, {c})", "({a} < {b})", "({a} == {b})", "({a} >= {b})",
+             "(({a}) & ({b}))", "(({a}) | ({b}))", "(({a}) ^ ({b}))", "(({x}) << 1)", "({x} >> 2)", "np.logical_and({a}, {b})", "np.logical_not({a})", "(np.maximum({a}, {b}) + 0)", "(np.minimum({a}, {b}) + 0)",
+             "np.isnan({a})", "np.isfinite({a})", "np.sign({a})", "({x}.max({axis}) + 0)", "({x}.min({axis}) + 0)", "np.clip(np.nan_to_num({x}), -9, 9).astype('int64').sum({axis})", "{x}.any({axis})", "{x}.all({axis})", "np.argmax({x})", "{x}.argmin(0)", "(({x} > 0).sum({axis}))",
+             "np.count_nonzero({x})", "np.cumsum({x}, 0)", "np.clip(np.nan_to_num({a}), -100, 100).astype('int16')", "({a}).astype('float64')", "np.asarray({a} > 0).astype('int32')", "np.concatenate(({x}, {y}))",
+             "np.stack(({x}, {y}))", "np.concatenate(({x}, {x}), -1)", "np.pad({x}, 1)", "np.pad({x}, 1, 'edge')", "np.flip({x})", "np.roll({x}, 1)", "np.roll({x}, k, 0)", "np.tile({x}, 2)", "np.repeat({x}, 2)",
+             "np.zeros_like({x})", "np.full_like({x}, 3)", "np.arange(5)", "np.zeros(3)", "np.ones((2, 1), 'int32')", "np.tril({x})", "np.diff({x})", "np.fmod({a}, {b})", "np.copysign(1.0, {x} + 0.25)", "({x} != 0).astype('int32') @ np.ones({x}.shape[::-1], 'int32')",
+             "np.swapaxes({x}, 0, -1)", "{x}.reshape(-1)", "np.moveaxis({x}, 0, -1)", "np.expand_dims({x}, 0)", "{x}.T", "np.array([k, 2, 3]) + {x}[..., :1]", "np.triu({x}, 1)", "np.array({x})", "np.squeeze({x})"]
+    LOOSE = ["({a} + {b})", "({a} - {b})", "({a} * {b})", "({a} + {b})", "np.tanh({a})", "np.sin({a})", "np.cos({a})", "np.exp(-np.abs({a}))", "np.log1p(np.abs({a}))", "np.sqrt(np.abs({a}) + 1)", "({a} / (1 + np.abs({b})))",
+             "np.arctan({a})", "np.square(np.tanh({a}))", "np.hypot({a}, 1.0)", "{x}.sum({axis})", "{x}.mean({axis})", "np.tanh({x}).var({axis})", "np.sqrt({x}.var({axis}) + 1)", "np.maximum({a}, {b})", "({x}.max({axis}))", "({x} @ {y})", "({x} @ {x}.T)",
+             "np.dot({x}, {y}.T)", "np.cumsum({x}, -1)", "np.where(G > 0, {a}, {b})", "({x} - {x}.mean(-1, keepdims=True))", "np.exp({x} - {x}.max(-1, keepdims=True))", "np.concatenate(({x}, {y}))", "np.stack(({x}, {y}))", "np.pad({x}, 1)", "{x}.T", "np.tanh({x}[1:] - {x}[:-1])",
+             "np.einsum('ij,kj->ik', {x}, {y})", "np.einsum('...i->...', {x})", "np.flip({x}, 0)", "np.zeros_like({x})", "np.full(3, s)", "np.outer({x}, {y}[..., 0])", "np.expm1(np.tanh({a}))", "np.log(1 + np.square({a}))", "np.linalg.norm({x})", "np.clip({a}, -1, 1)", "np.minimum({a}, 2.0)"]
+
+    def assign(self):
+        return f"{self.new_name()} = {self.expression()}"
+
+    def view(self):
+        form = self.random.choice(["{x}{i}", "{x}.T", "{x}.reshape(-1)", "{x}[::-1]", "{x}{i}", "{x}.swapaxes(0, -1)", "{x}.ravel()", "np.moveaxis({x}, 0, -1)", "np.broadcast_to({x}, (2, *{x}.shape))", "{x}[None]"])
+        return f"{self.new_name()} = {form.format(x=self.variable(), i=self.index())}"
+
+    def write(self):
+        return f"{self.writable()}{self.index()} = {self.expression(1)}"
+
+    def update(self):
+        op = self.random.choice(["+=", "-=", "*=", "+="])
+        target = self.writable()
+        return f"{target}{self.random.choice([self.index(), ''])} {op} {self.expression(1)}"
+
+    def out(self):
+        target = self.writable()
+        return f"np.{self.random.choice(['add', 'multiply', 'subtract'])}({self.operand()}, {self.operand()}, out={target})"
+
+    def loop(self):
+        target = self.writable()
+        body = self.random.choice([f"{target}[i] = {self.expression(2)}", f"{target}[i] += {self.expression(2)}", f"{target}[i:] *= {self.expression(2)}", f"{target} = {target} + {self.expression(2)}"])
+        return f"for i in range({self.random.choice(['k', '2', '3'])}):\n        {body}"
+
+    STATEMENTS = [assign, assign, assign, assign, view, view, write, write, update, update, out, loop]
+
+    # ---- the whole ----
+
+    def choose_results(self):
+        names = [n for n in self.space if n not in ("np", "G", "s", "k", "i")]
+        last = max(names, key=lambda n: (n[0] == "v", int(n[1:])))
+        picked = [last, *(n for n in names if self.random.random() < 0.4 and n != last)]
+        return self.random.choice(["({},)", "[{}]", "{}"]).format(", ".join(picked))
+
+    def text(self):
+        names = [f"a{k}" for k in range(len(self.args))]
+        return "\n".join([f"def f({', '.join([*names, 's', 'k'])}):", *("    " + line for line in self.lines), f"    return {self.results}", ""])
+
+    def arguments(self, call):
+        """Arguments of a call: the values of the trace, other values, other layouts."""
+        r = random.Random(call)
+        args = clone(self.args)
+        if call == 1:
+            args = [clone(a) if a.size == 0 else self.shuffled(a, r) for a in args]
+        if call == 2:
+            args = [r.choice(list(layouts(a)))[1] for a in args]
+        return [*args, *self.numbers]
+
+    @staticmethod
+    def shuffled(a, r):
+        flat = a.reshape(-1)
+        return np.roll(flat, r.randint(1, 5)).reshape(a.shape)
+
+
+def compile_text(text, captured):
+    space = {"np": np, "G": captured}
+    exec(compile(text, "<fuzz>", "exec"), space)
+    return space["f"]
+
+
+def compare(program, text=None):
+    """Runs a program both ways; raises AssertionError where they differ."""
+    text = text or program.text()
+    ours, numpys = clone(program.captured), clone(program.captured)
+    f, g = compile_text(text, numpys), pyxla.jit(compile_text(text, ours))
+    # an error may grow by the magnitudes that cancel on the way
+    exact = {"signs": False}
+    loose = {"rtol": 2e-3 if "float32" in {str(a.dtype) for a in [*program.args, program.captured]} else 1e-9, "atol": 1e-9, "signs": False}
+    for call in range(4):
+        if call == 3 and ours.size:
+            ours.reshape(-1)[0] = numpys.reshape(-1)[0] = 1
+        want_args = program.arguments(call)
+        got_args = clone(want_args)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                want = f(*want_args)
+            except Exception:                              # a line that other values or layouts do not allow
+                if call == 0:
+                    raise
+                continue
+        if program.kind == "loose" and not settled([want, want_args]):
+            continue
+        got = g(*got_args)
+        where = f"call {call}: result"
+        same(want, got, where=where, **(exact if program.kind == "exact" else loose))
+        same(want_args, got_args, where=f"call {call}: arguments", **(exact if program.kind == "exact" else loose))
+
+
+def settled(tree):
+    """Whether all floats are moderate, so that a tolerance means something."""
+    if isinstance(tree, (list, tuple)):
+        return all(settled(v) for v in tree)
+    return not isinstance(tree, (np.ndarray, np.generic)) or tree.dtype.kind != "f" or bool((np.abs(tree) < 1e7).all())
+
+
+def reduced(program):
+    """The text of a smaller program that fails as well: lines are left out while it does."""
+    lines = list(program.lines)
+    k = len(lines)
+    while k:
+        k -= 1
+        program.lines = lines[:k] + lines[k + 1:]
+        try:
+            compare(program)
+        except AssertionError:
+            lines = list(program.lines)
+        except Exception:
+            continue
+    program.lines = lines
+    return program.text()
+
+
+def run(count, seed=0, kind=None, keep_going=False):
+    """Compares `count` programs; returns the number that failed, each printed."""
+    failed = 0
+    for k in range(seed, seed + count):
+        program = Program(k, kind)
+        try:
+            compare(program)
+        except Exception as e:
+            failed += 1
+            text = program.text()
+            print(f"---- seed {k} ({program.kind}): {type(e).__name__}: {e}", file=sys.stderr)
+            if not isinstance(e, AssertionError):
+                traceback.print_exc(limit=-3)
+            else:
+                text = reduced(program)
+            shapes = ", ".join(f"{a.dtype}{list(a.shape)}" for a in [*program.args, program.captured])
+            print(f"{text}\n# arguments and G: {shapes}; s, k = {program.numbers}\n", file=sys.stderr)
+            if not keep_going:
+                break
+    return failed
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kind", choices=["exact", "loose"])
+    parser.add_argument("--keep-going", action="store_true")
+    options = parser.parse_args()
+    wrong = run(options.count, options.seed, options.kind, options.keep_going)
+    print(f"{options.count} programs from seed {options.seed}: {wrong} failed")
+    sys.exit(bool(wrong))

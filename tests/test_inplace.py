@@ -1,0 +1,242 @@
+"""Writes to arguments, out=, aliases of arguments, creation functions and captured state."""
+import numpy as np
+import pytest
+from checking import DTYPES, check, check_error, clone, layouts, sample
+
+import pyxla
+
+X, Y = sample((4, 5), "float64", 1), sample((4, 5), "float64", 2)
+
+ARGUMENT_WRITES = """
+x += y
+x[...] = y
+x[1:-1] += y[2:] - y[:-2]
+x[0] = 3
+x[:, 1] = y[:, 2]
+x[::2] *= 2; return x.sum()
+x -= x.mean(0); x /= x.std(0); return x
+x += 1; y += x
+x, y = y, x; x += 1
+x = x + 1; x += y; return x
+v = x[1]; v += 1; return v
+np.add(x, y, out=x)
+np.multiply(x, 2, x); return x
+np.exp(y, out=x[:])
+x[:] = x[::-1]
+x.fill(0); return x + y
+x.T[0] = 9
+x.reshape(-1)[3:7] = -1
+np.copyto(x, y)
+np.copyto(x, y, where=y > 0)
+np.putmask(x, y > 0, 5.0)
+x **= 2
+x //= 0.5; x %= 2
+x[1, 2] = y[0, 0] * 2; x[1, 3] = x[1, 2]
+x[0], x[1] = y[1], y[0]
+np.clip(x, -0.5, 0.5, out=x)
+np.sum(x, axis=0, out=y[0])
+np.cumsum(x, axis=1, out=y)
+x[np.newaxis] += 1
+pass
+return x
+return y, x, x + y
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("body", ARGUMENT_WRITES)
+@pytest.mark.parametrize("layout", ["c", "strided", "reversed", "fortran", "unaligned"])
+def test_argument_is_written(body, layout):
+    space = {"np": np}
+    exec("def f(x, y):\n" + "\n".join("    " + line for line in body.split("; ")), space)
+    x = dict(layouts(X))[layout]
+    if layout == "fortran" and "reshape" in body:
+        pytest.skip("a copy there")
+    check(space["f"], x, Y, rtol=1e-14)
+    y = dict(layouts(Y))[layout]
+    check(space["f"], X, y, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "bool"])
+def test_dtypes(dtype):
+    def f(x, s):
+        x += 1
+        x[1:] *= 2
+        x[0] = s
+        return x.sum()
+
+    check(f, sample(7, dtype, 1), 3, rtol=1e-6)
+
+
+CAST_ERRORS = [("int32", "x += 0.5"), ("int32", "x /= 2"), ("bool", "x += 1"), ("uint8", "x -= 300"), ("int64", "np.exp(x, out=x)"), ("uint8", "x[0] = -1")]
+
+
+@pytest.mark.parametrize(("dtype", "line"), CAST_ERRORS)
+def test_casting_errors(dtype, line):
+    space = {"np": np}
+    exec(f"def f(x):\n    {line}", space)
+    check_error(space["f"], sample(5, dtype, 1))
+
+
+def test_stores_cast_as_numpy():
+    def f(x, i):
+        i[...] = x * 10
+        x[...] = i
+        i[0] = 2.7
+        return i
+
+    check(f, sample(6, "float32", 1), sample(6, "int16", 2))
+
+
+def test_same_array_twice():
+    def f(x, y):
+        x += 1
+        y *= 2
+        return x - y
+
+    check(f, *(X,) * 2)
+
+
+def test_overlap_is_refused_by_name():
+    f = pyxla.jit(lambda left, right: left.__setitem__(..., right))
+    x = np.arange(10.0)
+    with pytest.raises(Exception, match="left") as e:
+        f(x[:-1], x[1:])
+    assert "right" in str(e.value)
+    f(x[:5], x[5:])
+    np.testing.assert_array_equal(x[:5], x[5:])
+
+
+def test_read_only_argument_is_refused_by_name():
+    @pyxla.jit
+    def f(target):
+        target += 1
+
+    x = np.arange(3.0)
+    x.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        f(x)
+    x.flags.writeable = True
+    f(x)
+    assert x[0] == 1
+
+
+def test_an_error_leaves_the_argument_alone():
+    def f(x):
+        x += 1
+        raise RuntimeError("stop")
+
+    x = np.zeros(3)
+    with pytest.raises(RuntimeError, match="stop"):
+        pyxla.jit(f)(x)
+    assert (x == 0).all()
+
+
+def helper(n):
+    out = np.zeros(n)
+    out[0] = 1
+    return out
+
+
+class Scaler:
+    def __init__(self, factor, table):
+        self.factor, self.table = factor, table
+
+    def __call__(self, x):
+        out = np.empty_like(x)
+        out[...] = x * self.factor + self.table
+        return out
+
+
+CREATION = """
+z = np.zeros(5); z[1:] = x[:4]; return z
+z = np.ones((2, 5)); z[0] *= x; return z
+z = np.empty(5); z[...] = x; return z
+z = np.full(5, 2.5); z[2] = x[0]; return z
+z = np.arange(5); return z * x, z.sum()
+z = np.arange(2, 12, 2) * x; return z
+z = np.arange(0.0, 1.0, 0.2); return z + x
+z = np.eye(5); z[0] = x; return z
+z = np.array([1.0, 2.0, 3.0, 4.0, 5.0]); z[0] = x[1]; return z
+z = np.array([x[0], x[1], 2.0]); return z
+z = np.array([x, x * 2]); return z
+z = np.asarray(x); z[0] = 1; return x
+z = np.array(x); z[0] = 1; return x, z
+z = np.zeros_like(x); z += x; return z
+z = np.full_like(x, x[0]); return z
+z = [np.zeros(5) for _ in range(3)]; z[1][:] = x; return z
+z = helper(5); z += x; return z
+z = np.zeros(5, dtype=int); z[0] = 3; return z + x
+z = np.identity(5) @ x; return z
+z = np.linspace(0, 1, 5) * x; return z
+z = np.asarray([1, 2, 3, 4, 5]) + x; return z
+z = np.ascontiguousarray(x[::-1]); z[0] = 9; return z, x
+z = np.float64(2) * x + np.float32(1); return z
+z = np.tri(5) @ x; return z
+z = np.stack([np.zeros(5), x]); z[0, 0] = 1; return z
+z = np.ones(5, np.float32); z[:] = x; return z
+z = np.full((2, 5), x); z[0] = 0; return z
+z = np.zeros(()); z[...] = x[0]; return z
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("body", CREATION)
+def test_creation(body):
+    space = {"np": np, "helper": helper}
+    exec("def f(x):\n" + "\n".join("    " + line for line in body.split("; ")), space)
+    check(space["f"], sample(5, "float64", 1), rtol=1e-15)
+
+
+def test_captured_state_is_read_at_every_call():
+    table = np.arange(4.0)
+    state = {"factor": 2.0}
+
+    def f(x):
+        return x * state["factor"] + table
+
+    g = pyxla.jit(f)
+    x = np.ones(4)
+    for change in (lambda: None, lambda: table.__setitem__(1, 50.0), lambda: state.update(factor=3.0), lambda: table.fill(7.0)):
+        change()
+        np.testing.assert_array_equal(g(x), f(x))
+
+
+def test_attributes_are_read_at_every_call():
+    s = Scaler(2.0, np.arange(3.0))
+    g = pyxla.jit(s)
+    x = np.ones(3)
+    np.testing.assert_array_equal(g(x), s(x))
+    s.factor = 5.0
+    np.testing.assert_array_equal(g(x), s(x))
+    s.table = np.zeros(3)
+    np.testing.assert_array_equal(g(x), s(x))
+    s.table[1] = 4
+    np.testing.assert_array_equal(g(x), s(x))
+
+
+def test_store_into_captured_array_is_an_error():
+    table = np.zeros(3)
+
+    @pyxla.jit
+    def f(x):
+        table[...] = x
+
+    with pytest.raises(pyxla.TraceError, match="captured"):
+        f(np.ones(3))
+    assert (table == 0).all()
+
+
+def test_momentum_step():
+    def step(w, v, g, rate):
+        v *= 0.9
+        v += g
+        w -= rate * v
+
+    f = pyxla.jit(step)
+    a, b = clone(([X.copy(), np.zeros_like(X)],) * 2)
+    a = clone(a)
+    for k in range(5):
+        step(*a, Y * k, 0.1)
+        f(*b, Y * k, 0.1)
+    np.testing.assert_array_equal(a[0], b[0])
+    np.testing.assert_array_equal(a[1], b[1])
+    assert f.cache_info().traces == 1

@@ -1,0 +1,111 @@
+"""matmul, dot and einsum over sizes, dtypes, layouts and batches."""
+import numpy as np
+import pytest
+from checking import DTYPES, FLOATS, check, sample
+
+import pyxla
+
+SIZES = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 33, 64, 65, 100]
+
+
+def close(dtype, k):
+    return {"rtol": (1e-6 if dtype == "float32" else 3e-15) * max(4, k ** 0.5)} if dtype in FLOATS else {}
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_square(n, dtype):
+    check(lambda a, b: a @ b, sample((n, n), dtype, 1), sample((n, n), dtype, 2), **close(dtype, n))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 9, 5), (5, 9, 1), (1, 1, 8), (8, 1, 1), (3, 200, 2), (200, 3, 2), (2, 3, 200), (129, 257, 65), (5, 0, 5), (0, 3, 4), (3, 4, 0)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_oblong(shape, dtype):
+    m, k, n = shape
+    check(lambda a, b: a @ b, sample((m, k), dtype, 1), sample((k, n), dtype, 2), **close(dtype, k))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype):
+    a, b, v = sample((6, 7), dtype, 1), sample((7, 5), dtype, 2), sample(7, dtype, 3)
+    check(lambda a, b, v: (a @ b, a @ v, v @ b, v @ v, np.dot(a, b), np.inner(a, v), np.vecdot(a, v)), a, b, v, **close(dtype, 7))
+
+
+@pytest.mark.parametrize("other", DTYPES)
+def test_promotion(other):
+    check(lambda a, b: a @ b, sample((4, 5), "float32", 1), sample((5, 3), other, 2), rtol=1e-5)
+    check(lambda a, b: a @ b, sample((4, 5), "int8", 1), sample((5, 3), other, 2), rtol=1e-5)
+
+
+@pytest.mark.parametrize("left", ["c", "t", "strided", "reversed"])
+@pytest.mark.parametrize("right", ["c", "t", "strided", "reversed"])
+def test_layouts(left, right):
+    views = {"c": lambda x: x, "t": lambda x: np.ascontiguousarray(x.T).T, "strided": lambda x: np.repeat(x, 2, 1)[:, ::2],
+             "reversed": lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1]}
+    a, b = views[left](sample((33, 40), "float64", 1)), views[right](sample((40, 29), "float64", 2))
+    check(lambda a, b: a @ b, a, b, **close("float64", 40))
+    check(lambda a, b: (a.T @ b.T if a.shape[0] == b.shape[1] else a @ b) + 1, a, b, **close("float64", 40))
+    check(lambda a: a @ a.T, a, **close("float64", 40))
+
+
+@pytest.mark.parametrize("shapes", [((3, 4, 5), (5, 6)), ((3, 4, 5), (3, 5, 6)), ((4, 5), (3, 5, 6)), ((2, 1, 4, 5), (3, 5, 6)), ((0, 4, 5), (0, 5, 2)), ((3, 4, 5), (5,)),
+                                    ((5,), (3, 5, 2)), ((2, 3, 16, 8), (2, 3, 8, 16))], ids=str)
+def test_batches(shapes):
+    check(lambda a, b: a @ b, sample(shapes[0], "float64", 1), sample(shapes[1], "float64", 2), **close("float64", 8))
+
+
+def test_prologue_and_epilogue():
+    def f(x, w, b, scale):
+        h = np.maximum((x * scale - 0.5) @ w + b, 0)
+        return h, h.sum(0), h.max(1), np.exp(h - h.max(-1, keepdims=True))
+
+    check(f, sample((50, 64), "float64", 1), sample((64, 33), "float64", 2), sample(33, "float64", 3), 0.25, rtol=1e-13)
+
+
+def test_two_layers_and_their_gradient():
+    def step(x, y, w1, b1, w2, b2):
+        h = np.tanh(x @ w1 + b1)
+        p = h @ w2 + b2
+        p = np.exp(p - p.max(1, keepdims=True))
+        p /= p.sum(1, keepdims=True)
+        d = (p - y) / len(x)
+        dh = (d @ w2.T) * (1 - h * h)
+        w2 -= 0.1 * (h.T @ d)
+        b2 -= 0.1 * d.sum(0)
+        w1 -= 0.1 * (x.T @ dh)
+        b1 -= 0.1 * dh.sum(0)
+        return -(y * np.log(p)).sum() / len(x)
+
+    y = np.eye(10)[np.arange(32) % 10]
+    check(step, sample((32, 64), "float64", 1), y, sample((64, 20), "float64", 2) / 8, np.zeros(20), sample((20, 10), "float64", 3) / 8, np.zeros(10), rtol=1e-12)
+
+
+def test_attention():
+    def f(q, k, v):
+        s = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+        s = np.exp(s - s.max(-1, keepdims=True))
+        return (s / s.sum(-1, keepdims=True)) @ v
+
+    check(f, *[sample((2, 3, 17, 8), "float64", k) for k in (1, 2, 3)], rtol=1e-13)
+
+
+def test_nan_and_inf_spread_as_in_numpy():
+    a, b = np.ones((5, 6)), np.ones((6, 4))
+    a[1, 2], a[3, 3], b[0, 1] = np.nan, np.inf, -np.inf
+    check(lambda a, b: a @ b, a, b)
+
+
+def test_same_bits_on_every_call():
+    f = pyxla.jit(lambda a, b: a @ b)
+    a, b = sample((65, 130), "float32", 1), sample((130, 70), "float32", 2)
+    assert len({f(a, b).tobytes() for _ in range(5)}) == 1
+    assert f(a.copy(), np.asfortranarray(b)).shape == (65, 70)
+
+
+def test_small_products_in_a_long_function():
+    def f(a):
+        for _ in range(10):
+            a = a @ a * 0.5 + 0.1
+        return a
+
+    check(f, sample((3, 3), "float64", 1) / 3, rtol=1e-13)

@@ -1,0 +1,121 @@
+"""Reductions and scans: axes, dtypes, sizes around every block, ties and NaN, accuracy, and bits that do not depend on the run."""
+import math
+
+import numpy as np
+import pytest
+from checking import DTYPES, FLOATS, INTS, check, extremes, layouts, sample, unaligned
+
+import pyxla
+
+SIZES = [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 511, 513, 1000, 4095, 4096, 4097, 8192, 12289, 100003]
+AXES = [None, 0, 1, 2, -1, (0, 1), (0, 2), (1, 2), (2, 0), (0, 1, 2), ()]
+
+
+@pytest.mark.parametrize("axis", AXES, ids=str)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_axes(axis, keepdims):
+    def f(x, i, b):
+        options = {"axis": axis, "keepdims": keepdims}
+        return (i.sum(**options), i.max(**options), x.min(**options), b.any(**options), b.all(**options), np.prod(i, **options))
+
+    check(f, sample((5, 6, 7), "float64", 1), sample((5, 6, 7), "int32", 2), sample((5, 6, 7), "bool", 3))
+
+
+@pytest.mark.parametrize("axis", AXES, ids=str)
+def test_float_axes(axis):
+    check(lambda x: (x.sum(axis), x.mean(axis), x.var(axis), x.std(axis, ddof=1), x.prod(axis)), sample((5, 6, 7), "float64", 1), rtol=1e-14)
+    check(lambda x: (x.sum(axis), x.mean(axis), x.var(axis)), sample((5, 6, 7), "float32", 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype):
+    x = sample((9, 11), dtype, 1)
+    check(lambda x: (x.sum(), x.sum(0), x.prod(1), x.mean(0), x.cumsum(1), x.cumprod(0)), x, rtol=1e-6 if dtype == "float32" else 1e-14)
+    check(lambda x: (x.max(), x.min(0), x.argmax(1), x.argmin(), x.any(0), x.all(1), np.count_nonzero(x, 1)), x)
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_integers_wrap(dtype):
+    x = np.tile(extremes(dtype), 40)
+    check(lambda x: (x.sum(), x.sum(dtype=x.dtype), x.prod(), np.cumsum(x), np.cumsum(x, dtype=x.dtype), x.max(), x.min()), x)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_sizes(n):
+    x, i = sample(n, "float64", n), sample(n, "int64", n)
+    check(lambda x, i: (i.sum(), x.max(), x.min(), x.argmax(), x.argmin(), (x > 9).any(), (x < 9).all(), i.cumsum()), x, i)
+    check(lambda x: (x.sum(), x.mean(), x.var(), x.cumsum()), x, rtol=1e-13 if n < 10 ** 5 else 1e-11)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 100), (100, 1), (3, 5000), (5000, 3), (513, 65), (64, 64), (2, 3, 1000), (1000, 2, 3), (0, 5), (5, 0)], ids=str)
+def test_shapes(shape):
+    x = sample(shape, "float64", 1)
+    for axis in range(len(shape)):
+        check(lambda x: (x.sum(axis), x.mean(axis), x.var(axis)), x, rtol=1e-13)
+        if 0 not in shape:
+            check(lambda x: (x.max(axis), x.argmin(axis), x.cumsum(axis)), x, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", FLOATS + ["int16"])
+def test_layouts(dtype):
+    for _, x in layouts(sample((37, 41), dtype, 4)):
+        check(lambda x: (x.sum(0), x.sum(1), x.sum(), x.var(0)), x, rtol=2e-6 if dtype == "float32" else 1e-13)
+        check(lambda x: (x.max(0), x.min(1), x.argmax(), x.argmax(0), np.any(x, 1)), x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nan_and_ties(dtype):
+    x = np.array([[1, np.nan, 3, np.nan], [2, 2, 1, 1], [-np.inf, 0, np.inf, np.inf], [np.nan] * 4, [0.0, -0.0, 0.0, -0.0]], dtype)
+    check(lambda x: (x.max(1), x.min(1), x.argmax(1), x.argmin(1), x.max(), x.argmax(), x.max(0), x.argmin(0)), x, signs=False)
+    check(lambda x: (x.sum(1), x.prod(1), x.any(1), x.all(1)), x, signs=False)
+    wide = np.tile(x[:, :1], (1, 1000))
+    wide[0, 777] = np.nan
+    wide[1, [5, 900]] = 9
+    check(lambda x: (x.argmax(1), x.argmin(1), x.max(1)), wide, signs=False)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [1000, 4096, 100000])
+def test_sum_is_as_accurate_as_pairwise(dtype, n):
+    rng = np.random.default_rng(n)
+    x = (rng.random(n) * 10.0 ** rng.integers(-3, 4, n)).astype(dtype)
+    exact = math.fsum(x.astype(float))
+    mine, numpys = (abs(float(s) - exact) for s in (pyxla.jit(lambda x: x.sum())(x), x.sum()))
+    assert mine <= max(2 * numpys, 8 * np.finfo(dtype).eps * exact)
+    rows = np.tile(x, (3, 1))
+    assert (np.abs(pyxla.jit(lambda x: x.sum(1))(rows).astype(float) - exact) <= 16 * np.finfo(dtype).eps * exact).all()
+    columns = pyxla.jit(lambda x: x.sum(0))(np.ascontiguousarray(rows.T))
+    assert (np.abs(columns.astype(float) - exact) <= 16 * np.finfo(dtype).eps * exact).all()
+
+
+def test_variance_far_from_zero():
+    x = sample((50, 300), "float64", 1) + 1e8
+    check(lambda x: (x.var(), x.var(0), x.var(1), x.std(1)), x, rtol=1e-6)
+
+
+def test_bits_do_not_depend_on_alignment_or_run():
+    f = pyxla.jit(lambda x: (x.sum(), x.sum(0), x.sum(1), x.var(1), np.cumsum(x)))
+    x = sample((129, 257), "float32", 1)
+    first = [np.asarray(v).tobytes() for v in f(x)]
+    for y in (x.copy(), unaligned(x)):
+        assert [np.asarray(v).tobytes() for v in f(y)] == first
+
+
+def test_scan_bits_are_numpys():
+    x = sample(5000, "float64", 1)
+    check(lambda x: (np.cumsum(x), np.cumprod(1 + x / 100)), x)
+    check(lambda x: (np.cumsum(x, 0), np.cumsum(x, 1)), sample((70, 80), "float32", 2))
+
+
+def test_reductions_of_expressions():
+    def f(x, w):
+        centered = x - x.mean(-1, keepdims=True)
+        e = np.exp(centered - centered.max(-1, keepdims=True))
+        p = e / e.sum(-1, keepdims=True)
+        return p, -(p * np.log(p)).sum(), (p * w).sum(0), np.sqrt((x * x).sum()), (x > 0).sum(), np.argmax(p, -1)
+
+    check(f, sample((20, 30), "float64", 1), sample(30, "float64", 2), rtol=1e-13)
+
+
+def test_several_reductions_of_one_array():
+    check(lambda x: {"sum": x.sum(0), "max": x.max(0), "var": x.var(0), "all": x.sum()}, sample((300, 40), "float64", 1), rtol=1e-13)

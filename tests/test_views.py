@@ -1,0 +1,133 @@
+"""Basic indexing and views: values, aliasing among results and arguments, writes seen through views."""
+import numpy as np
+import pytest
+from checking import DTYPES, check, check_error, clone, layouts, sample
+
+import pyxla
+
+X = sample((5, 6, 7), "float64", 1)
+INDEXES = [
+    "0", "-1", "2, 3", "2, 3, -1", "...", "..., 0", "0, ...", "()", "None", "None, ..., None", ":", "1:3", "::2", "::-1", "3:0:-1", "-2:", ":-2", "10:20", "4:1",
+    ":, 1", ":, :, 2", ":, None, 1", "1:4, ::2, ::-3", "..., ::2", "0, ..., 1:", "::-1, ::-1, ::-1", ":, -3:-1", "1:2, 0", "None, 0, None, :, 1:2", "np.newaxis, 3",
+    "slice(None, None, 2)", "slice(1, 2), Ellipsis", "True is None or 1", "np.int64(2)", "-5", "2:2", "..., None", "::7, ::-7",
+]
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_read(index):
+    check(eval(f"lambda x: x[{index}]"), X)
+    check(eval(f"lambda x: x[{index}] + 1"), X)
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_write(index):
+    store = make_store(index)
+    check(lambda x, v: store(x * 1, v), X, 2.5)
+
+
+def make_store(index):
+    space = {"np": np}
+    exec(f"def store(y, v):\n    z = y + 0\n    y[{index}] = v\n    z[{index}] += v\n    return y, z", space)
+    return space["store"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", ["c", "strided", "reversed", "fortran", "unaligned"])
+def test_layouts(dtype, layout):
+    x = dict(layouts(sample((6, 8), dtype, 2)))[layout]
+    check(lambda x: (x[::-1, 1:], x.T[2], x[1:4, ::-2], x[:, None, 3:5], x.reshape(-1)[::5]), x)
+
+
+@pytest.mark.parametrize("index", ["5", "-6", "0, 6", "0, 0, 0, 0", "..., ..., 0", "1.5", "'a'"])
+def test_bad_index(index):
+    check_error(eval(f"lambda x: x[{index}]"), X)
+    check_error(eval(f"lambda x: (x * 1)[{index}]"), X)
+
+
+def sharing(trees):
+    """Which pairs of the arrays share memory."""
+    arrays = [a for a in trees if isinstance(a, np.ndarray)]
+    return [(i, j) for i in range(len(arrays)) for j in range(i) if np.shares_memory(arrays[i], arrays[j])]
+
+
+ALIASING = [
+    lambda x: x, lambda x: (x, x), lambda x: x[1:], lambda x: x.T, lambda x: (x[0], x[1]), lambda x: x[::-2], lambda x: x.reshape(-1), lambda x: x[None], lambda x: x.copy(),
+    lambda x: x + 0, lambda x: (lambda y: (y, y[1:], y.T))(x * 2), lambda x: np.broadcast_to(x[0], x.shape), lambda x: x.ravel(), lambda x: x.flatten(), lambda x: np.expand_dims(x, 0),
+    lambda x: np.split(x, 3), lambda x: x.squeeze(), lambda x: [x, {"a": x[:2]}][0], lambda x: x.astype(x.dtype), lambda x: x.astype(x.dtype, copy=False), lambda x: np.moveaxis(x, 0, 1),
+]
+
+
+@pytest.mark.parametrize("f", ALIASING, ids=range(len(ALIASING)))
+def test_results_alias_as_in_numpy(f):
+    x = sample((3, 4), "float64", 1)
+    flat = lambda r: list(r) if isinstance(r, (tuple, list)) else [r]
+    want, got = flat(f(x)), flat(pyxla.jit(f)(x))
+    assert sharing([x, *want]) == sharing([x, *got])
+    assert [w is x for w in want] == [g is x for g in got]
+    assert [w.flags.writeable for w in want] == [g.flags.writeable for g in got]
+    for w, g in zip(want, got):
+        np.testing.assert_array_equal(w, g)
+
+
+WRITES = r"""
+y = x * 1; v = y[1:]; v += 1; return y, v
+y = x * 1; v = y[1]; y[1, 2] = 9; return v, y
+y = x * 1; v = y.T; v[0] = 5; return y
+y = x * 1; v = y.reshape(-1); v[::3] = 0; return y, v
+y = x * 1; v = y[::-1]; y[0] = 7; v[0] = 8; return y, v
+y = x * 1; a = y[:2]; b = y[1:]; a += b; return y
+y = x * 1; y[1:] = y[:-1]; return y
+y = x * 1; y[:-1] = y[1:]; return y
+y = x * 1; y[:, ::-1] = y; return y
+y = x * 1; y += y.T[:, :].T; return y
+y = x * 1; y[1:] += y[:-1]; return y
+y = x * 1; v = y[None, :, 1]; v *= 2; return y
+y = x * 1; v = y[1:][1:]; v[...] = -1; return y
+y = x * 1; z = y; z += 1; return y is z, y
+y = x * 1; w = y + 1; y[0] = 0; return w, y
+y = x * 1; v = y[0]; w = v + 1; v[:] = 0; return w, y
+y = x.copy(); y[0], y[1] = y[1].copy(), y[0].copy(); return y
+y = x * 1; v = y.ravel(); v[0] = 3; return y, v
+y = x * 1; v = y.T.ravel(); v[0] = 3; return y, v
+y = x * 1; v = y.flatten(); v[0] = 3; return y
+y = x * 1; d = np.diagonal(y); y[0, 0] = 4; return d + 0
+y = x * 1; v = np.moveaxis(y, 0, 1)[1]; v -= 1; return y
+y = x * 1; a, b = np.split(y, [1]); b[:] = 2; a[:] = 3; return y
+y = x * 1; v = y[1:, 1:]; u = v[1:, 1:]; u += 10; v += 100; return y, v, u
+y = x * 1; v = y.swapaxes(0, 1)[::2]; v /= 2; return y
+y = np.zeros((4, 4)); y[1:3, 1:3] = x[:2, :2]; return y
+y = np.zeros(4); y[:] = x[0]; y[1] += y[0]; return y
+y = np.empty((2, 3, 4)); y[0] = x[:3]; y[1] = 1; return y
+y = x[1]; z = y + 0; z[0] = 1; return y, z
+y = np.zeros(5)\nfor i in range(5):\n    y[i] = x[i % 3, i % 4]\nreturn y
+y = x * 1\nfor i in range(1, 3):\n    y[i] = y[i - 1] * 0.5 + y[i]\nreturn y
+y = x * 1\nfor row in y:\n    row += 1\nreturn y
+y = x * 1\nfor row in y:\n    row[0] = 0\nreturn y
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("body", WRITES)
+def test_writes_through_views(body):
+    body = body.replace("\\n", "\n")
+    lines = body.split("\n") if "\n" in body else body.split("; ")
+    space = {"np": np}
+    exec("def f(x):\n" + "\n".join("    " + line for line in lines), space)
+    check(space["f"], sample((4, 4), "float64", 1))
+
+
+def test_result_view_of_written_argument():
+    def f(x):
+        x[0] = 1
+        return x[0], x
+
+    x, y = clone((sample((3, 4), "float64", 1),) * 2)
+    x = x.copy()
+    want, got = f(y), pyxla.jit(f)(x)
+    np.testing.assert_array_equal(want[0], got[0])
+    assert got[1] is x and np.shares_memory(got[0], x)
+
+
+def test_reading_a_large_view_costs_no_copy():
+    x = np.zeros((1000, 1000))
+    f = pyxla.jit(lambda x: x[::2, ::-1].T[3:])
+    assert np.shares_memory(f(x), x) and f(x).base is not None

@@ -25,5 +25,12 @@ Err *arena_err(const Arena *a);
     ((__typeof__((v)->at))vec_push_(arena, (void **)&(v)->at, &(v)->len, &(v)->cap, sizeof *(v)->at))
 void *vec_push_(Arena *a, void **at, uint32_t *len, uint32_t *cap, size_t item);
 
+/* Makes room for n more items without adding them; false if there is no memory. */
+#define vec_reserve(arena, v, n) \
+    vec_reserve_(arena, (void **)&(v)->at, (v)->len, &(v)->cap, sizeof *(v)->at, n)
+bool vec_reserve_(Arena *a, void **at, uint32_t len, uint32_t *cap, size_t item, size_t more);
+
 /* For tests: the n-th allocation of the whole process from now on fails (0: none does). */
 void arena_fail_at(long n);
+/* Counts one allocation for arena_fail_at(): whether it is the one to fail. Other allocators below py/ ask it too. */
+bool arena_should_fail(void);

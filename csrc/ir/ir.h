@@ -109,7 +109,7 @@ Graph *graph_new(Arena *arena);        /* errors go to the arena's Err */
 /* The node of an op, made or found. dtype and shape are read only for SOURCE ops, cast and control; else inferred. */
 Id graph_add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, Dtype dtype, const Dim *shape, int rank);
 Id graph_input(Graph *g, Dtype dtype, const Dim *shape, int rank, int flags);    /* a new input each time */
-Id graph_const(Graph *g, Dtype dtype, int64_t bits);                             /* bits of the element in its low bytes */
+Id graph_const(Graph *g, Dtype dtype, int64_t bits);                             /* bits of the element in its low bytes (complex128: of its real part) */
 Id graph_number(Graph *g, Dtype dtype, double value);                            /* value converted to dtype */
 Id graph_iota(Graph *g, Dim n);
 Id graph_unary(Graph *g, Op op, Id a);
@@ -130,6 +130,9 @@ Id graph_scan(Graph *g, Op op, Id a, int axis);
 Id graph_dot(Graph *g, Id a, Id b);
 Id graph_check(Graph *g, Id pred, CheckCode code);
 void graph_output(Graph *g, Id id);
+/* The index in g->children of a finished graph (of the same arena), added or, where an equal one is there, found. A loop's child takes
+ * the iteration (int64 scalar), the carries, the captures and gives the carries; a cond's two take the captures. */
+int64_t graph_child(Graph *g, Graph *child);
 
 /* Everything after a mark can be taken back; used by a trace that has to start a piece again. */
 typedef struct { uint32_t nodes, ids, ints, inputs, outputs, checks, children; } GraphMark;
@@ -141,7 +144,8 @@ static inline const Node *node_at(const Graph *g, Id id) { return &g->nodes.at[i
 static inline const Id *node_in(const Graph *g, Id id) { return g->ids.at + g->nodes.at[id].in; }
 static inline const int64_t *node_attr(const Graph *g, Id id) { return g->ints.at + g->nodes.at[id].attr; }
 static inline const Dim *node_shape(const Graph *g, Id id) { return g->ints.at + g->nodes.at[id].shape; }
-/* Whether the node is a scalar constant; *bits is its value (low bytes; floats as their bits). */
+/* Whether the node is a scalar constant of one word; *bits is its value: integers sign- or zero-extended, bool 0 or 1, floats
+ * as their bits. */
 bool node_const(const Graph *g, Id id, int64_t *bits);
 /* Number of elements; a product with a runtime extent uses its upper bound. */
 int64_t node_size(const Graph *g, Id id);
@@ -151,18 +155,28 @@ Dim dim_affine(Graph *g, int64_t constant, const Id *scalar, const int64_t *fact
 Dim dim_add(Graph *g, Dim a, Dim b);
 Dim dim_sub(Graph *g, Dim a, Dim b);
 Dim dim_mul(Graph *g, Dim a, int64_t k);
+bool dim_valid(const Graph *g, Dim d);                                           /* a number >= 0 or a form of this graph */
 bool dim_eq(const Graph *g, Dim a, Dim b);
 int64_t dim_lo(const Graph *g, Dim a);
 int64_t dim_hi(const Graph *g, Dim a);
 /* Bounds of an int64 scalar node, inclusive; kept with the graph. */
 void dim_bound(Graph *g, Id scalar, Dim lo, Dim hi);
+/* Those bounds, or false if the scalar has none. */
+bool dim_bounds(const Graph *g, Id scalar, Dim *lo, Dim *hi);
+/* The form of a dim: constant + sum of factor[i] * scalar[i], scalars ascending; the number of terms (0: a number). */
+int dim_terms(const Graph *g, Dim d, int64_t *constant, const Id **scalar, const int64_t **factor);
+/* Forgets the bounds of scalars from id `nodes` on (graph_rollback). */
+void dim_rollback(Graph *g, uint32_t nodes);
+void dim_print(Text *t, const Graph *g, Dim d);                                  /* `7`, `2*%5+1` */
+bool shape_eq(const Graph *g, const Dim *a, int ra, const Dim *b, int rb);
 /* NumPy's broadcast of two shapes into out[MAX_RANK]; the rank, or -1 with an error. */
 int shape_broadcast(Graph *g, const Dim *a, int ra, const Dim *b, int rb, Dim *out);
-void shape_print(Text *t, const Graph *g, const Dim *shape, int rank);
+void shape_print(Text *t, const Graph *g, const Dim *shape, int rank);           /* as a tuple: `(3,4)` `(3,)` */
 
 /* ---- rules (infer.c, expand.c, fold.c) ---- */
 typedef struct { Dtype dtype; int rank; Dim shape[MAX_RANK]; } Type;
-/* The result type of an op, or false with an error that names op, shapes and dtypes. */
+/* The result type of an op, or false with an error that names op, shapes and dtypes. On entry *out holds the given
+ * dtype and shape for SOURCE ops and the given dtype for cast. COMPOSITE ops are checked as elementwise ones. */
 bool infer(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, Type *out);
 /* A simpler equal node, exactly equal under IEEE for all inputs, or 0: none. */
 Id fold(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, const Type *type);

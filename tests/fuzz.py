@@ -262,6 +262,16 @@ def compare(program, text=None):
         where = f"call {call}: result"
         same(want, got, where=where, **(exact if program.kind == "exact" else loose))
         same(want_args, got_args, where=f"call {call}: arguments", **(exact if program.kind == "exact" else loose))
+        a, b = aliases(want, want_args), aliases(got, got_args)
+        assert a == b, f"call {call}: of results, then arguments, these share memory: {b} instead of {a}"
+
+
+def aliases(results, args):
+    """Which pairs of the results, then of the arguments, share memory."""
+    arrays = list(results) if isinstance(results, (tuple, list)) else [results]
+    arrays += args
+    return [(i, j) for i, a in enumerate(arrays) for j, b in enumerate(arrays[:i])
+            if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)]
 
 
 def settled(tree):

@@ -85,8 +85,6 @@ static LLVMValueRef pointer_at(Gen *g, uint32_t access, int depth)
     return p;
 }
 
-LLVMValueRef access_pointer(Gen *g, uint32_t access) { return pointer_at(g, access, g->depth & ~1); }
-
 /* ---- bounds ---- */
 
 void bounds_check(Gen *g, uint32_t array, LLVMValueRef ptr, LLVMValueRef bytes)
@@ -271,7 +269,7 @@ static LLVMValueRef index_coef(Gen *g, const Access *x, int i)
 static void place_begin(Gen *g, Place *p, uint32_t access, bool vector)
 {
     const Access *x = &g->k->accesses.at[access];
-    *p = (Place){.x = x, .dt = g->k->arrays.at[x->array].dtype, .ptr = access_pointer(g, access)};
+    *p = (Place){.x = x, .dt = g->k->arrays.at[x->array].dtype, .ptr = pointer_at(g, access, g->depth & ~1)};
     p->stride = int64_const(g, 0);
     p->literal = true;
     if (vector && g->vec && access_moves(g, x, g->scope[g->vec].loop)) {
@@ -444,4 +442,43 @@ void access_store(Gen *g, uint32_t access, uint32_t val)
     if (moves) store_vector(g, &p, x);
     else store_last(g, &p, x, vector);
     scope_leave(g, m);
+}
+
+/* ---- for dot.c ---- */
+
+static Place place_by_stride(Gen *g, const Access *x, LLVMValueRef ptr, Stride stride)
+{
+    return (Place){.x = x, .dt = g->k->arrays.at[x->array].dtype, .ptr = ptr, .stride = stride.v, .bytes = stride.bytes,
+                   .literal = stride.literal, .moves = true};
+}
+
+LLVMValueRef lanes_load(Gen *g, const Access *x, LLVMValueRef ptr, Stride stride)
+{
+    Place p = place_by_stride(g, x, ptr, stride);
+    unsigned lanes = g->e.lanes;
+    if (lanes && !(stride.literal && stride.bytes == 0)) return load_vector(g, &p);
+    g->e.lanes = 0;
+    bounds_check(g, x->array, ptr, bytes_const(g, p.dt));
+    LLVMValueRef r = memory_load(g, p.dt, ptr);
+    g->e.lanes = lanes;
+    return v_splat(&g->e, r);
+}
+
+void lanes_store(Gen *g, const Access *x, LLVMValueRef ptr, Stride stride, LLVMValueRef v)
+{
+    Place p = place_by_stride(g, x, ptr, stride);
+    if (g->e.lanes) {
+        store_vector(g, &p, v);
+        return;
+    }
+    bounds_check(g, x->array, ptr, bytes_const(g, p.dt));
+    memory_store(g, p.dt, ptr, v);
+}
+
+LLVMValueRef access_base(Gen *g, uint32_t access)
+{
+    Place p;
+    place_begin(g, &p, access, false);
+    place_finish(g, &p);
+    return p.ptr;
 }

@@ -26,9 +26,10 @@ static void find_changes(const Gen *g, Scope *s)
     }
 }
 
+void scope_seal(Gen *g) { g->scope[g->depth].at = LLVMGetInsertBlock(g->e.b); }
+
 bool scope_open(Gen *g, const Stmt *loop, LLVMValueRef var)
 {
-    if (g->depth >= 0) g->scope[g->depth].at = LLVMGetInsertBlock(g->e.b);
     if (g->depth + 1 >= MAX_SCOPES) return err_set(g->e.err, ERR_INTERNAL, "FORs nested %d deep", g->depth / 2);
     Scope *s = &g->scope[++g->depth];
     s->loop = loop;

@@ -28,7 +28,7 @@ typedef struct {
     Level *level;                  /* per value, as seen from here */
 } Scope;
 
-enum { MAX_SCOPES = 4 * KERNEL_MAX_AXES + 3 };
+enum { MAX_SCOPES = 4 * KERNEL_MAX_AXES + 12 };
 
 /* A reduction in progress: one SSA value per component. `lanes` holds what a vector FOR gathers for a state from outside of it. */
 typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering; } StateCode;
@@ -51,6 +51,8 @@ typedef struct {
 } Gen;
 
 /* ---- scopes (val.c) ---- */
+/* Notes that the innermost scope ends here: to be called before its branch is made, or another scope is opened in the same block. */
+void scope_seal(Gen *g);
 /* Opens the scope before a FOR, or its body (var given); the builder already stands in it. */
 bool scope_open(Gen *g, const Stmt *loop, LLVMValueRef var);
 void scope_close(Gen *g);
@@ -71,8 +73,6 @@ LLVMValueRef int64_const(const Gen *g, int64_t x);
 /* Bytes per step of what a FOR counts, as i64; *literal says whether it is a known number and *bytes which. */
 LLVMValueRef access_stride(Gen *g, const Access *x, const Stmt *loop, bool *literal, int64_t *bytes);
 bool access_moves(const Gen *g, const Access *x, const Stmt *loop);
-/* Address of element 0 of the DOT's tile, or of the first lane: all but lanes and index values that vary over lanes. */
-LLVMValueRef access_pointer(Gen *g, uint32_t access);
 /* A load for val_get: made in scope `depth`. */
 LLVMValueRef access_load(Gen *g, uint32_t access, bool vector, int depth);
 void access_store(Gen *g, uint32_t access, uint32_t val);
@@ -81,6 +81,12 @@ LLVMValueRef memory_load(Gen *g, Dtype dt, LLVMValueRef ptr);
 void memory_store(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef x);
 LLVMValueRef memory_load_lanes(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef mask, LLVMValueRef active);
 void memory_store_lanes(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef x, LLVMValueRef mask, LLVMValueRef active);
+/* A load and a store of e.lanes lanes (0: a scalar) through x that stand `stride` bytes apart, g->active of them; checked. */
+typedef struct { LLVMValueRef v; int64_t bytes; bool literal; } Stride;
+LLVMValueRef lanes_load(Gen *g, const Access *x, LLVMValueRef ptr, Stride stride);
+void lanes_store(Gen *g, const Access *x, LLVMValueRef ptr, Stride stride, LLVMValueRef v);
+/* Element 0 with scalar index values and all words that bounds checks need: afterwards lanes_load looks at no other scope. */
+LLVMValueRef access_base(Gen *g, uint32_t access);
 LLVMValueRef byte_offset(Gen *g, LLVMValueRef ptr, LLVMValueRef bytes);
 /* In a checked kernel: traps unless bytes at ptr lie within the operand. */
 void bounds_check(Gen *g, uint32_t array, LLVMValueRef ptr, LLVMValueRef bytes);
@@ -90,12 +96,27 @@ LLVMValueRef lane_mask(Gen *g, LLVMValueRef active);
 LLVMValueRef lane_numbers(Gen *g);
 
 /* ---- loops (loop.c) ---- */
-/* A loop being made: phis for the counter and the carried variables (pointers to SSA values that the body replaces). */
-enum { MAX_CARRIED = 256 };
-typedef struct { LLVMBasicBlockRef body; LLVMValueRef i, phi[MAX_CARRIED], *carried[MAX_CARRIED]; int n; } Loop;
 /* Whether a statement of that kind with a == id stands in the FOR. */
 bool for_contains(const Gen *g, const Stmt *loop, StmtKind kind, uint32_t id);
-bool loop_kernel(Gen *g);
+/* An axis' extent, and that of its current block. */
+LLVMValueRef size_of(Gen *g, const Axis *axis);
+LLVMValueRef within_extent(Gen *g, uint32_t axis);
+/* Fills the kernel's function. */
+void loop_kernel(Gen *g);
+
+/* Variables that change in a loop or on one side of a branch: pointers to SSA values, which get phis. */
+enum { MAX_CARRIED = 512 };
+typedef struct { LLVMValueRef *var[MAX_CARRIED], before[MAX_CARRIED]; int n; } Carried;
+void carried_add(Gen *g, Carried *c, LLVMValueRef *var);
+/* A bottom-tested loop: the builder is left in its body. cond: enter at all (NULL: always). The entry is the innermost scope. */
+typedef struct { LLVMBasicBlockRef body, after; LLVMValueRef i, start, phi[MAX_CARRIED]; bool maybe; Carried c; } Loop;
+void loop_open(Gen *g, Loop *l, LLVMValueRef start, LLVMValueRef cond);
+/* Ends the loop that goes on with i = next while next < limit; body scopes are closed before. */
+void loop_close(Gen *g, Loop *l, LLVMValueRef next, LLVMValueRef limit);
+/* What is done only if cond holds. The branch is the innermost scope's. */
+typedef struct { LLVMBasicBlockRef after; Carried c; int depth; } Fork;
+void fork_open(Gen *g, Fork *f, LLVMValueRef cond);
+void fork_close(Gen *g, Fork *f);
 
 /* ---- reductions (reduce.c) ---- */
 void state_init(Gen *g, uint32_t state);

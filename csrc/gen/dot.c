@@ -1,0 +1,390 @@
+/* DOT: C[m, n] (+)= sum over k of A[m, k] B[k, n], with run-time strides of everything.
+ *
+ * Two micro-kernels. Across columns: a tile of C of a few rows by a few vectors is kept in registers while k runs; a row of B is a
+ * vector load, an element of A is spread. Along k, where A and B have unit stride there and B has not along n: a tile of
+ * sums, one vector each, which a halving tree makes into numbers. Rows (and columns, along k) beyond the end repeat the last one:
+ * they compute and store the same numbers once more, which costs less than a branch or a second body. Columns beyond the end
+ * are masked. */
+#include "gen/target.h"
+#include "gen/val.h"
+
+enum { C, A, B };
+enum { MAX_ROWS = 12, MAX_VECTORS = 4 };
+
+typedef struct {
+    Gen *g;
+    Dtype dt;
+    const Access *x[3];
+    LLVMValueRef ptr[3], m, n, k, add;         /* extents; add: i1 */
+    Stride by_m[3], by_n[3], by_k[3];
+    unsigned lanes;
+    int rows, vectors;
+} Dot;
+
+/* ---- small things ---- */
+
+static bool is_number(LLVMValueRef v) { return LLVMIsConstant(v); }
+static int64_t number(LLVMValueRef v) { return LLVMConstIntGetSExtValue(v); }
+static int least(int a, int b) { return a < b ? a : b; }
+
+static LLVMValueRef advance(Dot *d, LLVMValueRef ptr, LLVMValueRef steps, Stride stride)
+{
+    return byte_offset(d->g, ptr, LLVMBuildMul(d->g->e.b, steps, stride.v, ""));
+}
+
+static LLVMValueRef zero(Dot *d)
+{
+    return LLVMConstNull(v_type(&d->g->e, d->dt));
+}
+
+/* Products may be fused (docs/numerics.md). */
+static LLVMValueRef multiply_add(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
+    return dtype_info[dt].kind == DKIND_FLOAT ? v_madd(e, a, b, c) : v_add(e, v_mul(e, a, b), c);
+}
+
+static LLVMValueRef start_value(Dot *d, LLVMValueRef ptr, Stride stride)
+{
+    if (is_number(d->add) && !number(d->add)) return zero(d);
+    LLVMValueRef c = lanes_load(d->g, d->x[C], ptr, stride);
+    return is_number(d->add) ? c : LLVMBuildSelect(d->g->e.b, d->add, c, zero(d), "");
+}
+
+/* Addresses of `count` lines from line i of `extent` on; those beyond the end are the last line's. */
+static void line_pointers(Dot *d, LLVMValueRef ptr, LLVMValueRef i, LLVMValueRef extent, Stride stride, int count, LLVMValueRef *out)
+{
+    LLVMBuilderRef b = d->g->e.b;
+    bool even = is_number(extent) && number(extent) % count == 0;
+    out[0] = advance(d, ptr, i, stride);
+    for (int r = 1; r < count; r++) {
+        LLVMValueRef inside = LLVMBuildICmp(b, LLVMIntSLT, LLVMBuildAdd(b, i, int64_const(d->g, r), ""), extent, "");
+        LLVMValueRef step = even ? stride.v : LLVMBuildSelect(b, inside, stride.v, int64_const(d->g, 0), "");
+        out[r] = byte_offset(d->g, out[r - 1], step);
+    }
+}
+
+/* A loop i = 0, step, ... below extent around `body`; extent > 0 is sure. */
+typedef void Body(Dot *d, LLVMValueRef i, void *context);
+
+static void loop_from(Dot *d, LLVMValueRef start, LLVMValueRef extent, int64_t step, Body *body, void *context, LLVMValueRef cond)
+{
+    Gen *g = d->g;
+    Loop l = {0};
+    loop_open(g, &l, start, cond);
+    if (!scope_open(g, NULL, NULL)) return;
+    body(d, l.i, context);
+    scope_close(g);
+    loop_close(g, &l, LLVMBuildAdd(g->e.b, l.i, int64_const(g, step), ""), extent);
+}
+
+static void loop_over(Dot *d, LLVMValueRef extent, int64_t step, Body *body, void *context)
+{
+    if (!is_number(extent) || number(extent) > step) {
+        loop_from(d, int64_const(d->g, 0), extent, step, body, context, NULL);
+        return;
+    }
+    scope_seal(d->g);
+    if (!scope_open(d->g, NULL, NULL)) return;
+    body(d, int64_const(d->g, 0), context);
+    scope_close(d->g);
+}
+
+/* ---- across columns ---- */
+
+typedef struct { LLVMValueRef j, active; int vectors; } Panel;      /* columns from j on; active: lanes of the last vector, NULL: all */
+
+/* Lanes of vector v of a panel; returns what was set. */
+static void choose_mask(Dot *d, const Panel *p, int v)
+{
+    bool last = p->active && v == p->vectors - 1;
+    d->g->active = last ? p->active : NULL;
+    d->g->mask = last ? lane_mask(d->g, p->active) : NULL;
+}
+
+static void vector_pointers(Dot *d, LLVMValueRef ptr, Stride stride, int count, LLVMValueRef *out)
+{
+    for (int v = 0; v < count; v++) out[v] = advance(d, ptr, int64_const(d->g, (int64_t)v * d->lanes), stride);
+}
+
+static void column_tile(Dot *d, LLVMValueRef i, void *context)
+{
+    const Panel *p = context;
+    Gen *g = d->g;
+    LLVMBuilderRef b = g->e.b;
+    LLVMValueRef a[MAX_ROWS], c[MAX_ROWS], col[MAX_VECTORS], out[MAX_ROWS][MAX_VECTORS], acc[MAX_ROWS][MAX_VECTORS], row[MAX_VECTORS], masks[MAX_VECTORS];
+    line_pointers(d, d->ptr[A], i, d->m, d->by_m[A], d->rows, a);
+    line_pointers(d, advance(d, d->ptr[C], p->j, d->by_n[C]), i, d->m, d->by_m[C], d->rows, c);
+    vector_pointers(d, advance(d, d->ptr[B], p->j, d->by_n[B]), d->by_n[B], p->vectors, col);
+    g->e.lanes = d->lanes;
+    for (int r = 0; r < d->rows; r++) vector_pointers(d, c[r], d->by_n[C], p->vectors, out[r]);
+    for (int v = 0; v < p->vectors; v++) {
+        choose_mask(d, p, v);
+        masks[v] = g->mask;
+        for (int r = 0; r < d->rows; r++) acc[r][v] = start_value(d, out[r][v], d->by_n[C]);
+    }
+    Loop l = {0};
+    for (int r = 0; r < d->rows; r++)
+        for (int v = 0; v < p->vectors; v++) carried_add(g, &l.c, &acc[r][v]);
+    loop_open(g, &l, int64_const(g, 0), is_number(d->k) ? NULL : LLVMBuildICmp(b, LLVMIntSGT, d->k, int64_const(g, 0), ""));
+    LLVMValueRef step_a = LLVMBuildMul(b, l.i, d->by_k[A].v, ""), step_b = LLVMBuildMul(b, l.i, d->by_k[B].v, "");
+    for (int v = 0; v < p->vectors; v++) {
+        g->mask = masks[v];
+        g->active = masks[v] ? p->active : NULL;
+        row[v] = lanes_load(g, d->x[B], byte_offset(g, col[v], step_b), d->by_n[B]);
+    }
+    g->mask = g->active = NULL;
+    for (int r = 0; r < d->rows; r++) {
+        LLVMValueRef x = lanes_load(g, d->x[A], byte_offset(g, a[r], step_a), (Stride){int64_const(g, 0), 0, true});
+        for (int v = 0; v < p->vectors; v++) acc[r][v] = multiply_add(&g->e, d->dt, x, row[v], acc[r][v]);
+    }
+    loop_close(g, &l, LLVMBuildAdd(b, l.i, int64_const(g, 1), ""), d->k);
+    for (int v = 0; v < p->vectors; v++) {
+        g->mask = masks[v];
+        g->active = masks[v] ? p->active : NULL;
+        for (int r = 0; r < d->rows; r++) lanes_store(g, d->x[C], out[r][v], d->by_n[C], acc[r][v]);
+    }
+    g->mask = g->active = NULL;
+    g->e.lanes = 0;
+}
+
+static void full_panel(Dot *d, LLVMValueRef j, void *context)
+{
+    (void)context;
+    loop_over(d, d->m, d->rows, column_tile, &(Panel){j, NULL, d->vectors});
+}
+
+static void last_vector(Dot *d, LLVMValueRef j, void *context)
+{
+    (void)context;
+    LLVMBuilderRef b = d->g->e.b;
+    LLVMValueRef lanes = int64_const(d->g, d->lanes), left = LLVMBuildSub(b, d->n, j, "");
+    LLVMValueRef active = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, left, lanes, ""), left, lanes, "");
+    loop_over(d, d->m, d->rows, column_tile, &(Panel){j, active, 1});
+}
+
+/* The last columns of a known number: one panel whose last vector may be masked. */
+static void last_panel(Dot *d, int64_t from)
+{
+    int64_t left = number(d->n) - from, lanes = d->lanes ? d->lanes : 1;
+    if (left == 0) return;
+    Panel p = {int64_const(d->g, from), left % lanes ? int64_const(d->g, left % lanes) : NULL, (int)((left + lanes - 1) / lanes)};
+    loop_over(d, d->m, d->rows, column_tile, &p);
+}
+
+static void across_columns(Dot *d)
+{
+    Gen *g = d->g;
+    LLVMBuilderRef b = g->e.b;
+    int64_t width = (int64_t)d->vectors * (d->lanes ? d->lanes : 1);
+    if (is_number(d->n)) {
+        int64_t full = number(d->n) / width * width;
+        if (full) loop_over(d, int64_const(g, full), width, full_panel, NULL);
+        last_panel(d, full);
+        return;
+    }
+    LLVMValueRef full = LLVMBuildMul(b, LLVMBuildUDiv(b, d->n, int64_const(g, width), ""), int64_const(g, width), "");
+    loop_from(d, int64_const(g, 0), full, width, full_panel, NULL, LLVMBuildICmp(b, LLVMIntSGT, full, int64_const(g, 0), ""));
+    loop_from(d, full, d->n, d->lanes, last_vector, NULL, LLVMBuildICmp(b, LLVMIntSLT, full, d->n, ""));
+}
+
+/* ---- along k ---- */
+
+typedef struct { LLVMValueRef i; int rows, cols; LLVMValueRef a[MAX_ROWS], c[MAX_ROWS], b[MAX_ROWS], acc[MAX_ROWS][MAX_ROWS]; } Sums;
+
+static void add_products(Dot *d, Sums *t, LLVMValueRef k)
+{
+    Gen *g = d->g;
+    LLVMValueRef step_a = LLVMBuildMul(g->e.b, k, d->by_k[A].v, ""), step_b = LLVMBuildMul(g->e.b, k, d->by_k[B].v, ""), col[MAX_ROWS];
+    for (int v = 0; v < t->cols; v++) col[v] = lanes_load(g, d->x[B], byte_offset(g, t->b[v], step_b), d->by_k[B]);
+    for (int r = 0; r < t->rows; r++) {
+        LLVMValueRef x = lanes_load(g, d->x[A], byte_offset(g, t->a[r], step_a), d->by_k[A]);
+        for (int v = 0; v < t->cols; v++) t->acc[r][v] = multiply_add(&g->e, d->dt, x, col[v], t->acc[r][v]);
+    }
+}
+
+static LLVMValueRef sum_lanes(Dot *d, LLVMValueRef x)
+{
+    Gen *g = d->g;
+    for (unsigned half = d->lanes / 2; half; half /= 2) {
+        LLVMValueRef low[64], high[64], lo, hi;
+        for (unsigned i = 0; i < half; i++) {
+            low[i] = LLVMConstInt(g->i32, i, 0);
+            high[i] = LLVMConstInt(g->i32, half + i, 0);
+        }
+        lo = LLVMBuildShuffleVector(g->e.b, x, x, LLVMConstVector(low, half), "");
+        hi = LLVMBuildShuffleVector(g->e.b, x, x, LLVMConstVector(high, half), "");
+        x = dtype_info[d->dt].kind == DKIND_FLOAT ? v_fadd(&g->e, lo, hi) : v_add(&g->e, lo, hi);
+    }
+    return LLVMBuildExtractElement(g->e.b, x, LLVMConstInt(g->i32, 0, 0), "");
+}
+
+static void carry_sums(Dot *d, Carried *c, Sums *t)
+{
+    for (int r = 0; r < t->rows; r++)
+        for (int v = 0; v < t->cols; v++) carried_add(d->g, c, &t->acc[r][v]);
+}
+
+/* Whole vectors of k, then the rest under a mask: lanes beyond the end are 0 in A and B. */
+static void sum_products(Dot *d, Sums *t)
+{
+    Gen *g = d->g;
+    LLVMBuilderRef b = g->e.b;
+    LLVMValueRef full = LLVMBuildAnd(b, d->k, int64_const(g, -(int64_t)d->lanes), ""), left = LLVMBuildSub(b, d->k, full, "");
+    Loop l = {0};
+    Fork f = {0};
+    if (!is_number(full) || number(full)) {
+        carry_sums(d, &l.c, t);
+        loop_open(g, &l, int64_const(g, 0), is_number(full) ? NULL : LLVMBuildICmp(b, LLVMIntSGT, full, int64_const(g, 0), ""));
+        add_products(d, t, l.i);
+        loop_close(g, &l, LLVMBuildAdd(b, l.i, int64_const(g, d->lanes), ""), full);
+    }
+    if (is_number(left) && !number(left)) return;
+    carry_sums(d, &f.c, t);
+    if (!is_number(left)) fork_open(g, &f, LLVMBuildICmp(b, LLVMIntSGT, left, int64_const(g, 0), ""));
+    g->active = left;
+    g->mask = lane_mask(g, left);
+    add_products(d, t, full);
+    g->mask = g->active = NULL;
+    if (!is_number(left)) fork_close(g, &f);
+}
+
+static void sums_tile(Dot *d, LLVMValueRef j, void *context)
+{
+    Sums *t = context;
+    Gen *g = d->g;
+    LLVMValueRef out[MAX_ROWS], one;
+    line_pointers(d, d->ptr[B], j, d->n, d->by_n[B], t->cols, t->b);
+    g->e.lanes = d->lanes;
+    for (int r = 0; r < t->rows; r++)
+        for (int v = 0; v < t->cols; v++) t->acc[r][v] = zero(d);
+    sum_products(d, t);
+    Stride still = {int64_const(g, 0), 0, true};
+    for (int r = 0; r < t->rows; r++)
+        for (int v = 0; v < t->cols; v++) t->acc[r][v] = sum_lanes(d, t->acc[r][v]);
+    g->e.lanes = 0;
+    /* Lines beyond the end store what the last one does: with add, all must be read before. */
+    for (int r = 0; r < t->rows; r++) {
+        line_pointers(d, t->c[r], j, d->n, d->by_n[C], t->cols, out);
+        for (int v = 0; v < t->cols; v++) {
+            one = start_value(d, out[v], still);
+            t->acc[r][v] = dtype_info[d->dt].kind == DKIND_FLOAT ? v_fadd(&g->e, one, t->acc[r][v]) : v_add(&g->e, one, t->acc[r][v]);
+        }
+    }
+    for (int r = 0; r < t->rows; r++) {
+        line_pointers(d, t->c[r], j, d->n, d->by_n[C], t->cols, out);
+        for (int v = 0; v < t->cols; v++) lanes_store(g, d->x[C], out[v], still, t->acc[r][v]);
+    }
+}
+
+static void sums_row(Dot *d, LLVMValueRef i, void *context)
+{
+    Sums *t = context;
+    line_pointers(d, d->ptr[A], i, d->m, d->by_m[A], t->rows, t->a);
+    line_pointers(d, d->ptr[C], i, d->m, d->by_m[C], t->rows, t->c);
+    loop_over(d, d->n, t->cols, sums_tile, t);
+}
+
+static int even_share(LLVMValueRef extent, int most)
+{
+    if (!is_number(extent)) return most;
+    int64_t n = number(extent), blocks = (n + most - 1) / most;
+    return (int)((n + blocks - 1) / blocks);
+}
+
+static void along_k(Dot *d)
+{
+    bool many = d->g->e.level == CPU_AVX512 || d->g->e.level == CPU_NEON;
+    Sums t = {.rows = even_share(d->m, 4), .cols = even_share(d->n, many ? 4 : 2)};
+    loop_over(d, d->m, t.rows, sums_row, &t);
+}
+
+/* ---- the statement ---- */
+
+static bool unit(const Dot *d, Stride s) { return s.literal && s.bytes == dtype_info[d->dt].bytes; }
+
+/* Rows and vectors of a tile: as many accumulators as leave registers for a row of B and an element of A. */
+static void choose_tile(Dot *d)
+{
+    static const struct { int rows, vectors; } shapes[] = {[CPU_SSE2] = {4, 2}, [CPU_AVX2] = {6, 2}, [CPU_AVX512] = {8, 3}, [CPU_NEON] = {6, 4}};
+    CpuLevel level = d->g->e.level;
+    int64_t lanes = d->lanes ? d->lanes : 1;
+    d->rows = shapes[level].rows;
+    d->vectors = shapes[level].vectors;
+    if (is_number(d->n)) {
+        int64_t n = (number(d->n) + lanes - 1) / lanes;
+        if (level == CPU_AVX512 && n % 4 == 0) d->rows = 6, d->vectors = 4;
+        d->vectors = least(d->vectors, (int)(n < MAX_VECTORS ? n : MAX_VECTORS));
+    }
+    d->rows = even_share(d->m, d->rows);
+}
+
+static void multiply(Dot *d)
+{
+    int bytes = cpu_level_vector_bytes(d->g->e.level);
+    d->lanes = (unsigned)(bytes / dtype_info[d->dt].bytes);
+    if (!unit(d, d->by_n[B]) && unit(d, d->by_k[A]) && unit(d, d->by_k[B])) {
+        along_k(d);
+        return;
+    }
+    if (is_number(d->n) && number(d->n) == 1) d->lanes = 0;
+    choose_tile(d);
+    across_columns(d);
+}
+
+/* Runs `multiply` if m and n are not 0; k may be. */
+static void multiply_some(Dot *d)
+{
+    LLVMBuilderRef b = d->g->e.b;
+    LLVMValueRef none = int64_const(d->g, 0);
+    LLVMValueRef some = LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntSGT, d->m, none, ""), LLVMBuildICmp(b, LLVMIntSGT, d->n, none, ""), "");
+    if (is_number(some)) {
+        if (number(some)) multiply(d);
+        return;
+    }
+    Fork f = {0};
+    fork_open(d->g, &f, some);
+    if (!scope_open(d->g, NULL, NULL)) return;
+    multiply(d);
+    scope_close(d->g);
+    fork_close(d->g, &f);
+}
+
+static bool block_runs(const Gen *g, uint32_t axis)
+{
+    for (int d = 2; d <= g->depth; d += 2)
+        if (g->scope[d].loop->axis == axis && g->scope[d].loop->part == PART_BLOCKS) return true;
+    return false;
+}
+
+/* Strides along an axis. One that is blocked but runs whole here must step evenly. */
+static bool axis_strides(Dot *d, uint32_t axis, Stride *out, LLVMValueRef *extent)
+{
+    Gen *g = d->g;
+    const Axis *a = &g->k->axes.at[axis];
+    bool runs = a->block && block_runs(g, axis), even = true;
+    Stmt inside = {.kind = STMT_FOR, .part = PART_WITHIN, .axis = (uint16_t)axis};
+    *extent = runs ? within_extent(g, axis) : size_of(g, a);
+    for (int i = 0; i < 3; i++) {
+        Coef outer = d->x[i]->outer[axis];
+        out[i].v = access_stride(g, d->x[i], &inside, &out[i].literal, &out[i].bytes);
+        even &= outer.kind == COEF_SAME || (outer.kind == COEF_ZERO && !access_moves(g, d->x[i], &inside));
+    }
+    bool one_block = is_number(*extent) && number(*extent) <= a->block;
+    if (a->block && !runs && !even && !one_block)
+        return err_set(g->e.err, ERR_INTERNAL, "a DOT over a whole axis whose blocks lie apart");
+    return true;
+}
+
+void dot_emit(Gen *g, const Stmt *s)
+{
+    const uint32_t access[3] = {s->a, s->b, s->c};
+    Dot *d = arena_alloc(g->arena, sizeof *d);
+    if (!d) return;
+    d->g = g;
+    d->add = LLVMConstInt(LLVMInt1TypeInContext(g->e.ctx), s->add, 0);
+    for (int i = 0; i < 3; i++) d->x[i] = &g->k->accesses.at[access[i]];
+    d->dt = g->k->arrays.at[d->x[C]->array].dtype;
+    if (!axis_strides(d, s->axis, d->by_m, &d->m) || !axis_strides(d, s->axis_n, d->by_n, &d->n) || !axis_strides(d, s->axis_k, d->by_k, &d->k)) return;
+    for (int i = 0; i < 3; i++) d->ptr[i] = access_base(g, access[i]);
+    multiply_some(d);
+}

@@ -1,0 +1,443 @@
+/* The FOR tree: sequential and vector loops, tails, and the range of grid points.
+ *
+ * A vector FOR of few values is a loop of full vectors and a second copy of the body under a mask for the rest; one of many values
+ * is made once, with the mask in every iteration, for compiling twice costs more than the mask does. */
+#include "gen/target.h"
+#include "gen/val.h"
+
+bool for_contains(const Gen *g, const Stmt *loop, StmtKind kind, uint32_t id)
+{
+    for (const Stmt *s = loop + 1; s < g->k->stmts.at + loop->end; s++)
+        if (s->kind == kind && s->a == id) return true;
+    return false;
+}
+
+/* ---- branches and loops with phis ---- */
+
+void carried_add(Gen *g, Carried *c, LLVMValueRef *var)
+{
+    if (c->n == MAX_CARRIED) {
+        err_set(g->e.err, ERR_LIMIT, "a loop with more than %d reductions: split the function", MAX_CARRIED);
+        return;
+    }
+    c->var[c->n] = var;
+    c->before[c->n++] = *var;
+}
+
+/* The states that the FOR changes and that live outside of it. */
+static void carry_states(Gen *g, Carried *c, const Stmt *loop)
+{
+    for (uint32_t i = 0; i < g->k->states.len; i++) {
+        if (!for_contains(g, loop, STMT_REDUCE, i) || for_contains(g, loop, STMT_INIT, i)) continue;
+        LLVMValueRef *v = g->state[i].gathering ? g->state[i].lanes : g->state[i].v;
+        for (int j = 0; j < state_width(g, i); j++) carried_add(g, c, &v[j]);
+    }
+}
+
+/* At the start of `after`: a phi for each variable, its old value from the innermost scope's end, its new one from `changed`. */
+static void merge(Gen *g, Carried *c, LLVMBasicBlockRef changed)
+{
+    for (int i = 0; i < c->n; i++) {
+        if (*c->var[i] == c->before[i]) continue;
+        LLVMValueRef phi = LLVMBuildPhi(g->e.b, LLVMTypeOf(c->before[i]), "");
+        LLVMAddIncoming(phi, (LLVMValueRef[]){c->before[i], *c->var[i]}, (LLVMBasicBlockRef[]){g->scope[g->depth].at, changed}, 2);
+        *c->var[i] = phi;
+    }
+}
+
+void fork_open(Gen *g, Fork *f, LLVMValueRef cond)
+{
+    LLVMBasicBlockRef then = v_block(&g->e, "");
+    f->after = v_block(&g->e, "");
+    scope_seal(g);
+    LLVMBuildCondBr(g->e.b, cond, then, f->after);
+    LLVMPositionBuilderAtEnd(g->e.b, then);
+}
+
+void fork_close(Gen *g, Fork *f)
+{
+    LLVMBasicBlockRef last = LLVMGetInsertBlock(g->e.b);
+    LLVMBuildBr(g->e.b, f->after);
+    LLVMPositionBuilderAtEnd(g->e.b, f->after);
+    merge(g, &f->c, last);
+}
+
+void loop_open(Gen *g, Loop *l, LLVMValueRef start, LLVMValueRef cond)
+{
+    LLVMBuilderRef b = g->e.b;
+    l->body = v_block(&g->e, "");
+    l->after = v_block(&g->e, "");
+    l->start = start;
+    l->maybe = cond != NULL;
+    scope_seal(g);
+    if (cond) LLVMBuildCondBr(b, cond, l->body, l->after);
+    else LLVMBuildBr(b, l->body);
+    LLVMPositionBuilderAtEnd(b, l->body);
+    l->i = LLVMBuildPhi(b, g->i64, "");
+    for (int i = 0; i < l->c.n; i++) *l->c.var[i] = l->phi[i] = LLVMBuildPhi(b, LLVMTypeOf(l->c.before[i]), "");
+}
+
+void loop_close(Gen *g, Loop *l, LLVMValueRef next, LLVMValueRef limit)
+{
+    LLVMBuilderRef b = g->e.b;
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(b), edges[2] = {g->scope[g->depth].at, latch};
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, next, limit, ""), l->body, l->after);
+    LLVMAddIncoming(l->i, (LLVMValueRef[]){l->start, next}, edges, 2);
+    for (int i = 0; i < l->c.n; i++) LLVMAddIncoming(l->phi[i], (LLVMValueRef[]){l->c.before[i], *l->c.var[i]}, edges, 2);
+    LLVMPositionBuilderAtEnd(b, l->after);
+    if (l->maybe) merge(g, &l->c, latch);
+}
+
+/* ---- extents ---- */
+
+LLVMValueRef size_of(Gen *g, const Axis *axis) { return axis->size.arg >= 0 ? arg_word(g, axis->size.arg) : int64_const(g, axis->size.lit); }
+
+/* The current block's extent: all but the last are full. */
+LLVMValueRef within_extent(Gen *g, uint32_t axis)
+{
+    const Axis *x = &g->k->axes.at[axis];
+    LLVMValueRef block = int64_const(g, x->block), at = NULL;
+    if (x->size.arg < 0 && x->size.lit % x->block == 0) return block;
+    for (int d = 2; d <= g->depth; d += 2)
+        if (g->scope[d].loop->axis == axis && g->scope[d].loop->part == PART_BLOCKS) at = g->scope[d].var;
+    LLVMValueRef left = size_of(g, x);
+    if (at) left = LLVMBuildSub(g->e.b, left, LLVMBuildMul(g->e.b, at, block, ""), "");
+    return LLVMBuildSelect(g->e.b, LLVMBuildICmp(g->e.b, LLVMIntSLT, left, block, ""), left, block, "");
+}
+
+/* How often a FOR runs. */
+static LLVMValueRef trips(Gen *g, const Stmt *s)
+{
+    const Axis *x = &g->k->axes.at[s->axis];
+    if (s->part == PART_WITHIN) return within_extent(g, s->axis);
+    LLVMValueRef n = size_of(g, x);
+    if (s->part == PART_WHOLE) return n;
+    Moved m = scope_enter(g, 0, 0);
+    n = LLVMBuildUDiv(g->e.b, LLVMBuildAdd(g->e.b, n, int64_const(g, x->block - 1), ""), int64_const(g, x->block), "");
+    scope_leave(g, m);
+    return n;
+}
+
+static bool is_number(LLVMValueRef v) { return LLVMIsConstant(v); }
+static int64_t number(LLVMValueRef v) { return LLVMConstIntGetSExtValue(v); }
+
+/* ---- sequential FORs ---- */
+
+static void emit_body(Gen *g, const Stmt *s);
+
+/* The body with a known coordinate, in the block where the builder stands. */
+static void straight_body(Gen *g, const Stmt *s, LLVMValueRef var)
+{
+    scope_seal(g);
+    if (!scope_open(g, s, var)) return;
+    emit_body(g, s);
+    scope_close(g);
+}
+
+static void sequential_loop(Gen *g, const Stmt *s, LLVMValueRef n)
+{
+    if (is_number(n) && number(n) == 1) {
+        straight_body(g, s, int64_const(g, 0));
+        return;
+    }
+    Loop l = {0};
+    carry_states(g, &l.c, s);
+    loop_open(g, &l, int64_const(g, 0), NULL);
+    if (!scope_open(g, s, l.i)) return;
+    emit_body(g, s);
+    scope_close(g);
+    loop_close(g, &l, LLVMBuildAdd(g->e.b, l.i, int64_const(g, 1), ""), n);
+}
+
+/* ---- vector FORs ---- */
+
+/* The vector body at coordinate var, with `active` lanes (NULL: all). */
+static void vector_body(Gen *g, const Stmt *s, LLVMValueRef var, LLVMValueRef active)
+{
+    if (!scope_open(g, s, var)) return;
+    g->vec = g->depth;
+    g->lanes = s->lanes;
+    g->active = active;
+    g->e.lanes = s->lanes;
+    g->mask = active ? lane_mask(g, active) : NULL;
+    g->e.lanes = 0;
+    emit_body(g, s);
+    g->vec = 0;
+    g->active = g->mask = NULL;
+    scope_close(g);
+}
+
+static LLVMValueRef ahead(Gen *g, LLVMValueRef i, unsigned lanes) { return LLVMBuildAdd(g->e.b, i, int64_const(g, lanes), ""); }
+
+static void masked_loop(Gen *g, const Stmt *s, LLVMValueRef n)
+{
+    LLVMBuilderRef b = g->e.b;
+    LLVMValueRef lanes = int64_const(g, s->lanes);
+    Loop l = {0};
+    carry_states(g, &l.c, s);
+    loop_open(g, &l, int64_const(g, 0), NULL);
+    LLVMValueRef left = LLVMBuildSub(b, n, l.i, ""), full = LLVMBuildICmp(b, LLVMIntSGE, left, lanes, "");
+    vector_body(g, s, l.i, LLVMBuildSelect(b, full, lanes, left, ""));
+    loop_close(g, &l, ahead(g, l.i, s->lanes), n);
+}
+
+static void full_vectors(Gen *g, const Stmt *s, LLVMValueRef limit)
+{
+    if (is_number(limit) && number(limit) == 0) return;
+    if (is_number(limit) && number(limit) == s->lanes) {
+        scope_seal(g);
+        vector_body(g, s, int64_const(g, 0), NULL);
+        return;
+    }
+    Loop l = {0};
+    carry_states(g, &l.c, s);
+    LLVMValueRef some = is_number(limit) ? NULL : LLVMBuildICmp(g->e.b, LLVMIntNE, limit, int64_const(g, 0), "");
+    loop_open(g, &l, int64_const(g, 0), some);
+    vector_body(g, s, l.i, NULL);
+    loop_close(g, &l, ahead(g, l.i, s->lanes), limit);
+}
+
+static void tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef n)
+{
+    LLVMValueRef left = LLVMBuildSub(g->e.b, n, from, "");
+    if (is_number(left)) {
+        scope_seal(g);
+        if (number(left)) vector_body(g, s, from, left);
+        return;
+    }
+    Fork f = {0};
+    carry_states(g, &f.c, s);
+    fork_open(g, &f, LLVMBuildICmp(g->e.b, LLVMIntNE, left, int64_const(g, 0), ""));
+    vector_body(g, s, from, left);
+    fork_close(g, &f);
+}
+
+/* ---- what a vector body costs, and whether it may run under a mask throughout ---- */
+
+typedef struct { Gen *g; const Stmt *loop; uint8_t *seen; int cost; bool maskable; } Survey;
+enum { UNSEEN, FIXED, VARIES };
+enum { MASKED_FROM = 40 };
+
+static bool varies(Survey *v, uint32_t val);
+
+static bool access_varies(Survey *v, uint32_t access, bool is_store)
+{
+    const Kernel *k = v->g->k;
+    const Access *x = &k->accesses.at[access];
+    bool moves = access_moves(v->g, x, v->loop), index = false, literal = false;
+    int64_t bytes = 0, size = dtype_info[k->arrays.at[x->array].dtype].bytes;
+    for (int i = 0; i < x->nindex; i++) index |= varies(v, x->index[i].val);
+    if (moves) access_stride(v->g, x, v->loop, &literal, &bytes);
+    bool unit = moves && !index && literal && bytes == size;
+    if (unit ? !target_mask(v->g->e.level, (int)size) : is_store && (moves || index)) v->maskable = false;
+    return moves || index;
+}
+
+static int op_cost(const Gen *g, const Val *v)
+{
+    switch (op_info[v->op].cost) {
+    case COST_FREE:
+    case COST_CHEAP: return 1;
+    case COST_DIV: return dtype_info[v->dtype].kind == DKIND_FLOAT && v->op != OP_sqrt && v->op != OP_divide ? 12 : 2;
+    case COST_MATH: return g->e.uses[v->op] > 10 ? 3 : 25;
+    }
+    return 1;
+}
+
+/* Whether a value differs between lanes; adds up the cost of those that do. */
+static bool varies(Survey *v, uint32_t val)
+{
+    const Val *x = &v->g->k->vals.at[val];
+    if (v->seen[val]) return v->seen[val] == VARIES;
+    const uint32_t in[] = {x->a, x->b, x->c};
+    bool r = false;
+    switch ((ValKind)x->kind) {
+    case VAL_NONE:
+    case VAL_CONST: break;
+    case VAL_LOAD: r = access_varies(v, x->a, false); break;
+    case VAL_AXIS: r = v->loop->axis == x->a; break;
+    case VAL_STATE: r = for_contains(v->g, v->loop, STMT_INIT, x->a); break;
+    case VAL_OP:
+        for (int i = 0; i < op_info[x->op].nin; i++) r |= varies(v, in[i]);
+        break;
+    }
+    if (r) v->cost += x->kind == VAL_OP ? op_cost(v->g, x) : 1;
+    v->seen[val] = r ? VARIES : FIXED;
+    return r;
+}
+
+static bool under_mask(Gen *g, const Stmt *loop)
+{
+    const Kernel *k = g->k;
+    Survey v = {g, loop, arena_alloc(g->arena, k->vals.len), 0, true};
+    if (!v.seen) return false;
+    for (const Stmt *s = loop + 1; s < k->stmts.at + loop->end; s++) {
+        const uint32_t in[] = {s->b, s->c, s->d};
+        if (s->kind == STMT_STORE) access_varies(&v, s->a, true);
+        if (s->kind == STMT_STORE) varies(&v, s->b);
+        if (s->kind == STMT_CHECK) varies(&v, s->a);
+        for (int i = 0; i < 3 && s->kind == STMT_REDUCE; i++)
+            if (in[i]) varies(&v, in[i]);
+        v.cost++;
+    }
+    return v.maskable && v.cost > MASKED_FROM;
+}
+
+static void vector_loops(Gen *g, const Stmt *s, LLVMValueRef n)
+{
+    bool small = is_number(n) && (number(n) < s->lanes || number(n) % s->lanes == 0);
+    if (!small && under_mask(g, s)) {
+        masked_loop(g, s, n);
+        return;
+    }
+    LLVMValueRef full = LLVMBuildAnd(g->e.b, n, int64_const(g, -(int64_t)s->lanes), "");
+    full_vectors(g, s, full);
+    tail(g, s, full, n);
+}
+
+/* ---- statements ---- */
+
+static void emit_for(Gen *g, const Stmt *s)
+{
+    LLVMValueRef n = trips(g, s);
+    bool sure = is_number(n);
+    if (sure && number(n) <= 0) return;
+    Fork f = {0};
+    carry_states(g, &f.c, s);
+    if (sure) scope_seal(g);
+    else fork_open(g, &f, LLVMBuildICmp(g->e.b, LLVMIntSGT, n, int64_const(g, 0), ""));
+    if (s->lanes > 1) states_spread(g, s);
+    if (!scope_open(g, s, NULL)) return;
+    if (s->lanes > 1) vector_loops(g, s, n);
+    else sequential_loop(g, s, n);
+    scope_close(g);
+    if (s->lanes > 1) states_gather(g, s);
+    if (!sure) fork_close(g, &f);
+}
+
+static void emit_check(Gen *g, const Stmt *s)
+{
+    LLVMBuilderRef b = g->e.b;
+    LLVMValueRef status = arg_word(g, (int32_t)s->c);
+    bool vector = g->vec && val_level(g, s->a).vector;
+    LLVMValueRef good = val_get(g, s->a);
+    g->e.lanes = vector ? g->lanes : 0;
+    LLVMValueRef bad = v_not(&g->e, good);
+    if (vector && g->mask) bad = v_and(&g->e, bad, g->mask);
+    bad = v_any(&g->e, bad);
+    g->e.lanes = 0;
+    LLVMBasicBlockRef fail = v_block(&g->e, ""), on = v_block(&g->e, "");
+    LLVMBuildCondBr(b, bad, fail, on);
+    LLVMPositionBuilderAtEnd(b, fail);
+    LLVMBuildAtomicCmpXchg(b, LLVMBuildIntToPtr(b, status, g->ptr, ""), int64_const(g, 0), int64_const(g, s->b),
+                           LLVMAtomicOrderingMonotonic, LLVMAtomicOrderingMonotonic, 0);
+    LLVMBuildBr(b, on);
+    LLVMPositionBuilderAtEnd(b, on);
+}
+
+static void emit_stmt(Gen *g, const Stmt *s)
+{
+    switch ((StmtKind)s->kind) {
+    case STMT_FOR: emit_for(g, s); break;
+    case STMT_INIT: state_init(g, s->a); break;
+    case STMT_REDUCE: state_reduce(g, s); break;
+    case STMT_STORE: access_store(g, s->a, s->b); break;
+    case STMT_DOT: dot_emit(g, s); break;
+    case STMT_CHECK: emit_check(g, s); break;
+    }
+}
+
+static void emit_stmts(Gen *g, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end && g->e.err->kind == ERR_NONE; i = g->k->stmts.at[i].end) emit_stmt(g, &g->k->stmts.at[i]);
+}
+
+static void emit_body(Gen *g, const Stmt *s) { emit_stmts(g, (uint32_t)(s - g->k->stmts.at) + 1, s->end); }
+
+/* ---- the grid ---- */
+
+/* Points begin ... end - 1 along the last grid FOR, whose coordinate starts at `start`. */
+static void grid_row(Gen *g, const Stmt *s, LLVMValueRef start, LLVMValueRef limit)
+{
+    Loop l = {0};
+    loop_open(g, &l, start, NULL);
+    if (!scope_open(g, s, l.i)) return;
+    emit_body(g, s);
+    scope_close(g);
+    loop_close(g, &l, LLVMBuildAdd(g->e.b, l.i, int64_const(g, 1), ""), limit);
+}
+
+/* Coordinates of point p: the last FOR runs fastest. */
+static void decompose(Gen *g, LLVMValueRef p, const LLVMValueRef *n, LLVMValueRef *c, int ngrid)
+{
+    for (int i = ngrid - 1; i > 0; i--) {
+        c[i] = LLVMBuildURem(g->e.b, p, n[i], "");
+        p = LLVMBuildUDiv(g->e.b, p, n[i], "");
+    }
+    c[0] = p;
+}
+
+/* The next row: a counter of mixed radix. */
+static void next_row(Gen *g, const LLVMValueRef *n, LLVMValueRef *c, int ngrid)
+{
+    LLVMBuilderRef b = g->e.b;
+    LLVMValueRef carry = int64_const(g, 1);
+    c[ngrid - 1] = int64_const(g, 0);
+    for (int i = ngrid - 2; i >= 0; i--) {
+        LLVMValueRef up = LLVMBuildAdd(b, c[i], carry, ""), wraps = LLVMBuildICmp(b, LLVMIntEQ, up, n[i], "");
+        c[i] = LLVMBuildSelect(b, wraps, int64_const(g, 0), up, "");
+        carry = LLVMBuildZExt(b, wraps, g->i64, "");
+    }
+}
+
+/* Rows of the last grid FOR inside a loop over all others, whose scopes share one block. */
+static void grid_rows(Gen *g, const LLVMValueRef *n, LLVMValueRef end, int ngrid)
+{
+    LLVMBuilderRef b = g->e.b;
+    const Stmt *s = g->k->stmts.at;
+    LLVMValueRef c[KERNEL_MAX_AXES * 2];
+    Loop l = {0};
+    decompose(g, g->begin, n, c, ngrid);
+    for (int i = 0; i < ngrid; i++) carried_add(g, &l.c, &c[i]);
+    loop_open(g, &l, g->begin, NULL);
+    for (int i = 0; i < ngrid - 1; i++) {
+        if (!scope_open(g, &s[i], c[i])) return;
+        scope_seal(g);
+        if (!scope_open(g, &s[i + 1], NULL)) return;
+        scope_seal(g);
+    }
+    LLVMValueRef left = LLVMBuildSub(b, end, l.i, ""), row = LLVMBuildSub(b, n[ngrid - 1], c[ngrid - 1], "");
+    LLVMValueRef run = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, left, row, ""), left, row, "");
+    grid_row(g, &s[ngrid - 1], c[ngrid - 1], LLVMBuildAdd(b, c[ngrid - 1], run, ""));
+    for (int i = 0; i < ngrid - 1; i++) {
+        scope_close(g);
+        scope_close(g);
+    }
+    next_row(g, n, c, ngrid);
+    loop_close(g, &l, LLVMBuildAdd(b, l.i, run, ""), end);
+}
+
+void loop_kernel(Gen *g)
+{
+    LLVMBuilderRef b = g->e.b;
+    int ngrid = g->k->ngrid;
+    const Stmt *s = g->k->stmts.at;
+    LLVMValueRef n[KERNEL_MAX_AXES * 2], points = int64_const(g, 1), end = g->end;
+    if (!scope_open(g, NULL, NULL)) return;
+    for (int i = 0; i < ngrid; i++) {
+        n[i] = trips(g, &s[i]);
+        points = LLVMBuildMul(b, points, n[i], "");
+    }
+    end = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, points, end, ""), points, end, "");
+    Fork f = {0};
+    fork_open(g, &f, LLVMBuildICmp(b, LLVMIntSLT, g->begin, end, ""));
+    if (ngrid == 0) {
+        emit_stmts(g, 0, g->k->stmts.len);
+    } else if (scope_open(g, s, NULL)) {
+        if (ngrid == 1) grid_row(g, s, g->begin, end);
+        else grid_rows(g, n, end, ngrid);
+        scope_close(g);
+    }
+    fork_close(g, &f);
+    LLVMBuildRetVoid(b);
+}

@@ -1,0 +1,183 @@
+/* Reductions in progress: identities, combining, and the halving tree over lanes (opt/interp.c defines each monoid). */
+#include "gen/val.h"
+
+int state_width(const Gen *g, uint32_t state) { return monoid_info[g->k->states.at[state].monoid].width; }
+
+static bool is_arg(State s) { return s.monoid == MONOID_argmax || s.monoid == MONOID_argmin; }
+
+/* The least or greatest value of a dtype. */
+static LLVMValueRef extreme_value(Emit *e, Dtype dt, bool high)
+{
+    int size = 8 * dtype_info[dt].bytes;
+    switch (dtype_info[dt].kind) {
+    case DKIND_BOOL: return v_i(e, dt, high);
+    case DKIND_INT: return v_i(e, dt, high ? INT64_MAX >> (64 - size) : INT64_MIN >> (64 - size));
+    case DKIND_UINT: return v_i(e, dt, high ? (int64_t)(UINT64_MAX >> (64 - size)) : 0);
+    default: return v_f(e, dt, high ? __builtin_inf() : -__builtin_inf());
+    }
+}
+
+static LLVMValueRef number(Emit *e, Dtype dt, int n)
+{
+    return dtype_info[dt].kind == DKIND_FLOAT ? v_f(e, dt, n) : v_i(e, dt, n);
+}
+
+static void identity(Emit *e, State s, LLVMValueRef out[3])
+{
+    for (int i = 0; i < 3; i++) out[i] = number(e, s.dtype, 0);
+    switch (monoid_info[s.monoid].identity) {
+    case MONOID_ID_ZERO: break;
+    case MONOID_ID_ONE: out[0] = number(e, s.dtype, 1); break;
+    case MONOID_ID_LOWEST: out[0] = extreme_value(e, s.dtype, false); break;
+    case MONOID_ID_HIGHEST: out[0] = extreme_value(e, s.dtype, true); break;
+    case MONOID_ID_OWN:
+        if (!is_arg(s)) break;
+        out[0] = extreme_value(e, s.dtype, s.monoid == MONOID_argmin);
+        out[1] = v_i(e, DT_int64, INT64_MAX);
+        break;
+    }
+}
+
+/* ---- combining: a and b into out, which may be a ---- */
+
+/* A sum that is not finite has no error to carry: inf - inf would make it NaN. */
+static void combine_sum2(Emit *e, Dtype dt, const LLVMValueRef a[3], const LLVMValueRef b[3], LLVMValueRef out[3])
+{
+    LLVMValueRef s = v_fadd(e, a[0], b[0]), back = v_fsub(e, s, a[0]);
+    LLVMValueRef error = v_fadd(e, v_fsub(e, a[0], v_fsub(e, s, back)), v_fsub(e, b[0], back));
+    LLVMValueRef finite = v_fcmp(e, LLVMRealOLT, v_fabs(e, s), v_f(e, dt, __builtin_inf()));
+    error = v_select(e, finite, error, v_f(e, dt, 0));
+    LLVMValueRef low = v_fadd(e, a[1], v_fadd(e, error, b[1]));
+    out[0] = s;
+    out[1] = low;
+}
+
+static void combine_arg(Emit *e, State s, const LLVMValueRef a[3], const LLVMValueRef b[3], LLVMValueRef out[3])
+{
+    Dtype dt = s.dtype;
+    bool most = s.monoid == MONOID_argmax;
+    LLVMValueRef better = emit_less(e, dt, most ? a[0] : b[0], most ? b[0] : a[0], NULL), equal = emit_equal(e, dt, a[0], b[0], NULL);
+    LLVMValueRef earlier = v_icmp(e, LLVMIntSLT, b[1], a[1]);
+    if (dtype_info[dt].kind == DKIND_FLOAT) {
+        LLVMValueRef nan_a = v_isnan(e, a[0]), nan_b = v_isnan(e, b[0]);
+        better = v_or(e, better, v_and(e, nan_b, v_not(e, nan_a)));
+        equal = v_or(e, equal, v_and(e, nan_a, nan_b));
+    }
+    LLVMValueRef take = v_or(e, better, v_and(e, equal, earlier));
+    out[0] = v_select(e, take, b[0], a[0]);
+    out[1] = v_select(e, take, b[1], a[1]);
+}
+
+/* Chan's merge of count, mean and sum of squared deviations; an empty side leaves the other as it is. */
+static void combine_moments(Emit *e, Dtype dt, const LLVMValueRef a[3], const LLVMValueRef b[3], LLVMValueRef out[3])
+{
+    LLVMValueRef zero = v_f(e, dt, 0), n = v_fadd(e, a[0], b[0]), d = v_fsub(e, b[1], a[1]);
+    LLVMValueRef none_a = v_fcmp(e, LLVMRealOEQ, a[0], zero), none_b = v_fcmp(e, LLVMRealOEQ, b[0], zero);
+    LLVMValueRef part = v_fdiv(e, b[0], n), mean = v_fadd(e, a[1], v_fmul(e, d, part));
+    LLVMValueRef dev = v_fadd(e, v_fadd(e, a[2], b[2]), v_fmul(e, v_fmul(e, d, d), v_fmul(e, a[0], part)));
+    mean = v_select(e, none_a, b[1], mean);
+    dev = v_select(e, none_a, b[2], dev);
+    out[0] = n;
+    out[1] = v_select(e, none_b, a[1], mean);
+    out[2] = v_select(e, none_b, a[2], dev);
+}
+
+static void combine(Emit *e, State s, const LLVMValueRef a[3], const LLVMValueRef b[3], LLVMValueRef out[3])
+{
+    if (s.monoid == MONOID_sum2) combine_sum2(e, s.dtype, a, b, out);
+    else if (s.monoid == MONOID_moments) combine_moments(e, s.dtype, a, b, out);
+    else if (is_arg(s)) combine_arg(e, s, a, b, out);
+    else out[0] = emit_op(e, monoid_info[s.monoid].combine, s.dtype, s.dtype, a[0], b[0], NULL);
+}
+
+/* ---- statements ---- */
+
+void state_init(Gen *g, uint32_t state)
+{
+    StateCode *c = &g->state[state];
+    unsigned outer = g->e.lanes;
+    g->e.lanes = g->vec ? g->lanes : 0;
+    identity(&g->e, g->k->states.at[state], c->v);
+    g->e.lanes = outer;
+    c->vector = g->vec != 0;
+    c->gathering = false;
+}
+
+LLVMValueRef state_read(Gen *g, uint32_t state, uint32_t component) { return g->state[state].v[component]; }
+
+void state_reduce(Gen *g, const Stmt *s)
+{
+    State m = g->k->states.at[s->a];
+    StateCode *c = &g->state[s->a];
+    const uint32_t in[] = {s->b, s->c, s->d};
+    bool lanes = c->gathering || c->vector;
+    LLVMValueRef x[3], r[3], *to = c->gathering ? c->lanes : c->v;
+    Moved moved = scope_enter(g, g->depth, lanes ? g->lanes : 0);
+    identity(&g->e, m, x);
+    for (int i = 0; i < 3; i++)
+        if (in[i]) x[i] = lanes ? val_lanes(g, in[i]) : val_get(g, in[i]);
+    if (m.monoid == MONOID_moments && !s->c) {
+        x[1] = x[0];
+        x[0] = v_f(&g->e, m.dtype, 1);
+    }
+    for (int i = 0; i < 3; i++) r[i] = to[i];
+    combine(&g->e, m, to, x, r);
+    for (int i = 0; i < state_width(g, s->a); i++)
+        to[i] = c->gathering && g->mask ? v_select(&g->e, g->mask, r[i], to[i]) : r[i];
+    scope_leave(g, moved);
+}
+
+/* ---- around a vector FOR ---- */
+
+static bool is_spread(const Gen *g, const Stmt *loop, uint32_t state)
+{
+    return for_contains(g, loop, STMT_REDUCE, state) && !for_contains(g, loop, STMT_INIT, state);
+}
+
+void states_spread(Gen *g, const Stmt *loop)
+{
+    for (uint32_t i = 0; i < g->k->states.len; i++) {
+        if (!is_spread(g, loop, i)) continue;
+        unsigned outer = g->e.lanes;
+        g->e.lanes = loop->lanes;
+        identity(&g->e, g->k->states.at[i], g->state[i].lanes);
+        g->e.lanes = outer;
+        g->state[i].gathering = true;
+    }
+}
+
+/* Elements from ... from + n - 1 of a vector; one element as a scalar. */
+static LLVMValueRef part_of(Gen *g, LLVMValueRef x, unsigned from, unsigned n)
+{
+    LLVMValueRef take[256];
+    if (n == 1) return LLVMBuildExtractElement(g->e.b, x, LLVMConstInt(g->i32, from, 0), "");
+    for (unsigned i = 0; i < n && i < 256; i++) take[i] = LLVMConstInt(g->i32, from + i, 0);
+    return LLVMBuildShuffleVector(g->e.b, x, x, LLVMConstVector(take, n), "");
+}
+
+static void gather_state(Gen *g, uint32_t state, unsigned lanes)
+{
+    StateCode *c = &g->state[state];
+    State m = g->k->states.at[state];
+    LLVMValueRef high[3], r[3];
+    unsigned outer = g->e.lanes;
+    for (unsigned half = lanes / 2; half; half /= 2) {
+        for (int i = 0; i < state_width(g, state); i++) {
+            high[i] = part_of(g, c->lanes[i], half, half);
+            c->lanes[i] = part_of(g, c->lanes[i], 0, half);
+        }
+        g->e.lanes = half > 1 ? half : 0;
+        combine(&g->e, m, c->lanes, high, c->lanes);
+    }
+    g->e.lanes = 0;
+    combine(&g->e, m, c->v, c->lanes, r);
+    for (int i = 0; i < state_width(g, state); i++) c->v[i] = r[i];
+    g->e.lanes = outer;
+    c->gathering = false;
+}
+
+void states_gather(Gen *g, const Stmt *loop)
+{
+    for (uint32_t i = 0; i < g->k->states.len; i++)
+        if (is_spread(g, loop, i)) gather_state(g, i, loop->lanes);
+}

@@ -17,6 +17,11 @@ def unsupported(what, cure):
     return _core.UnsupportedError(f"{what} is not supported in a jitted function; {cure}")
 
 
+def numpys(*names):
+    """NumPy's functions of these names, as far as this NumPy has them."""
+    return [getattr(np, name) for name in names if hasattr(np, name)]
+
+
 def is_array(x):
     """Whether x is a tracer of an array or NumPy scalar."""
     return _core.is_tracer(x) and not _core.is_scalar_tracer(x)

@@ -4,7 +4,7 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import BOOL, FLOAT, NoValue, array, common, is_array, is_weak, result_type, scalar, to_out, unsupported
+from ._args import BOOL, FLOAT, NoValue, array, common, is_array, is_weak, numpys, result_type, scalar, to_out, unsupported
 
 implements, method = _core.implements, _core.method
 
@@ -84,7 +84,7 @@ def astype_method(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
     return _core.cast(a, dtype)
 
 
-@implements(np.astype)
+@implements(*numpys("astype"))
 def astype(x, dtype, /, *, copy=True, device=None):
     return astype_method(array(x), dtype, copy=copy)
 

@@ -9,6 +9,7 @@ from ._args import (
     array,
     axis_index,
     is_array,
+    numpys,
     result_type,
     to_out,
     type_of,
@@ -72,7 +73,7 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     return concatenate([a[new] for a in arrays], axis, out, dtype=dtype, casting=casting)
 
 
-@implements(np.unstack)
+@implements(*numpys("unstack"))
 def unstack(x, /, *, axis=0):
     x = array(x)
     if x.ndim == 0:

@@ -86,7 +86,7 @@ def linalg_matmul(x1, x2, /):
 def gufunc(name, signature):
     """Registers a function of two cores (with batch axes) for np.<name>, where this NumPy has it."""
     def register(f):
-        @implements(*([getattr(np, name)] if hasattr(np, name) else []))
+        @implements(*numpys(name))
         def wrapper(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, subok=True, axis=None, axes=None, **rest):
             if axes is not None or rest:
                 raise unsupported(f"{name} with axes", "use np.moveaxis")

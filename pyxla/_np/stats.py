@@ -17,6 +17,7 @@ from ._args import (
     count,
     is_array,
     is_weak,
+    numpys,
     scalar,
     to_out,
     unsupported,
@@ -347,12 +348,12 @@ def cumulative(op, x, axis, dtype, out, include_initial):
     return to_out(r, out, "unsafe")
 
 
-@implements(np.cumulative_sum) if hasattr(np, "cumulative_sum") else (lambda f: f)
+@implements(*numpys("cumulative_sum"))
 def cumulative_sum(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
     return cumulative("cumsum", x, axis, dtype, out, include_initial)
 
 
-@implements(np.cumulative_prod) if hasattr(np, "cumulative_prod") else (lambda f: f)
+@implements(*numpys("cumulative_prod"))
 def cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
     return cumulative("cumprod", x, axis, dtype, out, include_initial)
 

@@ -2,7 +2,7 @@
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, count, scalar, to_out, unsupported
+from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, count, numpys, scalar, to_out, unsupported
 from .manip import diagonal, moveaxis, ravel, swapaxes
 from .stats import sum
 

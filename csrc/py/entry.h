@@ -41,6 +41,7 @@ struct Entry {
     int32_t *written;             /* graph inputs that are written to */
     uint32_t nresults, noutputs, ninputs, nwritten, ncaptured;
     uint32_t nregs, nguards;      /* nregs: 0 if nothing reads a register */
+    bool cached;                  /* it is in the cache */
     bool plain;                   /* registers are leaves: nothing to compute */
     Bound *bounds;                /* most recently used first */
     uint32_t nbounds, made;       /* made: bounds so far */

@@ -1,0 +1,227 @@
+/* What a call does: the hit path, which makes no Python object but the results, and the miss path, which is right alone. */
+#include "py/error.h"
+#include "py/jit.h"
+#include "py/log.h"
+#include "py/state.h"
+
+static _Thread_local int disabled;     /* disable_jit() blocks of this thread */
+
+void dispatch_disable(int step) { disabled += step; }
+
+/* ---- calls and their names ---- */
+
+bool call_bind(Call *c)
+{
+    if (!c->bound) {
+        c->bound = binding_init(&c->binding, &c->jit->signature, c->jit->text, c->args, c->nargs, c->kwnames);
+        if (!c->bound)
+            binding_clear(&c->binding);
+    }
+    return c->bound;
+}
+
+PyObject *call_name(Call *c, uint32_t leaf)
+{
+    if (call_bind(c))
+        return call_leaf_name(&c->jit->signature, &c->binding, leaf);
+    PyErr_Clear();
+    return Py_NewRef(Py_None);
+}
+
+bool call_record(Call *c, Record *r)
+{
+    const Signature *s = &c->jit->signature;
+    bool plain = s->plain && c->nargs == s->npos && !c->kwnames;
+    if (plain ? record_args(r, s, c->args) : call_bind(c) && record_binding(r, s, &c->binding))
+        return true;
+    if (plain && !call_bind(c))
+        return false;
+    if (c->bound)
+        record_raise(r, s, &c->binding, c->jit->text);
+    return false;
+}
+
+/* ---- misses ---- */
+
+/* What an earlier trace of the same words asked for that is different now, or NULL. */
+static PyObject *broken_guard(const Entry *variant, const Record *r)
+{
+    PyObject *why = NULL;
+    Registers regs = {.at = regs.buffer};
+    if (variant->nguards && entry_admits(variant, r, &regs, &why) < 0)
+        PyErr_Clear();
+    registers_clear(&regs);
+    return why;
+}
+
+/* After many traces of one signature: says what the traces differ in, once. */
+static bool warn_guards(Jit *jit, uint32_t variants, PyObject *why)
+{
+    if (variants < GUARD_WARNING || jit->warned || !why)
+        return true;
+    jit->warned = true;
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s has been traced %u times for arguments of the same types and shapes, because the function asks "
+                            "for a value while it is traced (%S). Each new value traces again: keep the value out of shapes, range() and if, or pass it as "
+                            "one of a few values", jit->text, variants, why) == 0;
+}
+
+/* Traces a new entry and tells what is worth telling about it. */
+static Entry *trace_entry(Call *c, const Record *r, const Entry *variant, uint32_t variants)
+{
+    Jit *jit = c->jit;
+    PyObject *why = variant ? broken_guard(variant, r) : NULL;
+    Entry *e = warn_guards(jit, variants, why)
+             ? entry_make(jit->fn, jit->text, &jit->signature, r, &c->binding, &jit->options, &jit->costs) : NULL;
+    if (e) {
+        jit->traces++;
+        const Entry *old = variant ? variant : jit->cache.last ? jit->cache.last->entry : NULL;
+        log_recompile(jit->text, e, old, why);
+    }
+    Py_XDECREF(why);
+    return e;
+}
+
+/* Makes what is missing: the bound of *e, and *e itself if it is NULL. Nothing is kept unless all of it could be made. */
+static Bound *make_missing(Call *c, const Record *r, Entry **e, const Entry *variant, uint32_t variants)
+{
+    Jit *jit = c->jit;
+    bool fresh = !*e;
+    if (fresh && !(*e = trace_entry(c, r, variant, variants)))
+        return NULL;
+    Bound *b = bound_make(*e, r, jit->threads, &jit->costs);
+    if (!b)
+        return NULL;
+    log_bound(jit->text, b);
+    entry_keep(*e, b);
+    if (fresh)
+        cache_add(&jit->cache, *e);
+    else if ((*e)->made >= MAX_MADE)
+        cache_remove(&jit->cache, *e);    /* each bound leaves its simplified graph in the entry's arena */
+    return b;
+}
+
+/* The registers of the call that was just traced. Its guards are not asked: where the function itself changed what it
+ * depends on, the trace is right for this call and no other. */
+static bool fill_fresh(Registers *regs, const Entry *e, const Record *r)
+{
+    int ok = e->nregs ? registers_fill(regs, e, r) : 1;
+    if (ok == 0)
+        PyErr_SetString(state.internal_error, "arithmetic of Python numbers failed where it had not failed before");
+    return ok == 1;
+}
+
+/* A bound for the call (a reference), found or made, with the registers of a run. NULL with an exception, or *wait: another thread
+ * is making it. */
+static Bound *bound_for(Call *c, const Record *r, Registers *regs, Pending **wait)
+{
+    Jit *jit = c->jit;
+    Entry *variant;
+    uint32_t variants;
+    Entry *e = cache_find(&jit->cache, r, regs, &variant, &variants);
+    Bound *b = e ? entry_bound(e, r) : NULL;
+    if (b) {
+        jit->hits++;
+        bound_ref(b);
+    }
+    else if (!PyErr_Occurred() && !(*wait = pending_find(&jit->cache, r)) && call_bind(c)) {
+        bool fresh = !e;
+        Pending *mine = pending_begin(&jit->cache, r);
+        jit->misses++;
+        b = mine ? make_missing(c, r, &e, variant, variants) : NULL;
+        if (mine)
+            pending_end(&jit->cache, mine);
+        if (b && fresh && !fill_fresh(regs, e, r)) {
+            bound_unref(b);
+            b = NULL;
+        }
+    }
+    if (variant)
+        entry_unref(variant);
+    if (e)
+        entry_unref(e);
+    return b;
+}
+
+static PyObject *call_missed(Call *c, const Record *r)
+{
+    for (;;) {
+        Registers regs = {.at = regs.buffer};
+        Pending *wait = NULL;
+        PyObject *result = NULL;
+        Bound *b = bound_for(c, r, &regs, &wait);
+        if (b) {
+            cache_last(&c->jit->cache, b);
+            result = run_bound(b, r, &regs, c);
+            bound_unref(b);
+        }
+        registers_clear(&regs);
+        if (!wait)
+            return result;
+        if (!pending_wait(wait))
+            return NULL;
+    }
+}
+
+/* ---- hits ---- */
+
+/* Whether the bound of the latest call is made for these words. */
+static inline bool words_match(const Bound *b, const Record *r)
+{
+    const Entry *e = b->entry;
+    return e->nsig == r->nsig && !memcmp(e->sig, r->sig, r->nsig * sizeof *r->sig) && (!e->ncaptured || entry_fits(e, r)) && bound_fits(b, r);
+}
+
+static PyObject *call_recorded(Call *c, const Record *r)
+{
+    Bound *b = c->jit->cache.last;
+    if (!b || !words_match(b, r))
+        return call_missed(c, r);
+    Registers regs = {.at = regs.buffer};
+    bound_ref(b);
+    int ok = entry_admits(b->entry, r, &regs, NULL);
+    PyObject *result = NULL;
+    if (ok == 1) {
+        c->jit->hits++;
+        result = run_bound(b, r, &regs, c);
+    }
+    registers_clear(&regs);
+    bound_unref(b);
+    return ok == 0 ? call_missed(c, r) : result;
+}
+
+/* Inside a trace a jitted function is its Python function, with its own numeric mode. */
+static PyObject *call_inline(Jit *jit, PyObject *const *args, size_t nargsf, PyObject *kwnames, Trace *outer)
+{
+    uint8_t mode = outer->graph->mode;
+    outer->graph->mode = (uint8_t)((jit->options.fma ? MODE_FMA : 0) | (jit->options.fastmath ? MODE_FAST : 0));
+    PyObject *result = PyObject_Vectorcall(jit->fn, args, nargsf, kwnames);
+    outer->graph->mode = mode;
+    return result;
+}
+
+PyObject *jit_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Jit *jit = (Jit *)self;
+    Trace *outer = trace_current();
+    if (outer)
+        return call_inline(jit, args, nargsf, kwnames, outer);
+    if (disabled)
+        return PyObject_Vectorcall(jit->fn, args, nargsf, kwnames);
+    if (kwnames && !PyTuple_GET_SIZE(kwnames))
+        kwnames = NULL;
+    Call c;
+    c.jit = jit;
+    c.args = args;
+    c.nargs = PyVectorcall_NARGS(nargsf);
+    c.kwnames = kwnames;
+    c.bound = false;
+    Record r;
+    record_init(&r);
+    Py_INCREF(jit);    /* the call may be the last to know it */
+    PyObject *result = call_record(&c, &r) ? call_recorded(&c, &r) : NULL;
+    if (c.bound)
+        binding_clear(&c.binding);
+    record_clear(&r);
+    Py_DECREF(jit);
+    return result;
+}

@@ -1,0 +1,91 @@
+#include "py/result.h"
+#include "py/state.h"
+#include "run/memory.h"
+
+/* ---- the allocator as NumPy sees it ---- */
+
+static void *handler_malloc(void *Py_UNUSED(ctx), size_t n) { return mem_alloc(n ? n : 1); }
+static void *handler_realloc(void *Py_UNUSED(ctx), void *p, size_t n) { return mem_realloc(p, n ? n : 1); }
+static void handler_free(void *Py_UNUSED(ctx), void *p, size_t Py_UNUSED(n)) { mem_free(p); }
+
+static void *handler_calloc(void *Py_UNUSED(ctx), size_t n, size_t size)
+{
+    size_t bytes;
+    return __builtin_mul_overflow(n, size, &bytes) ? NULL : mem_calloc(bytes ? bytes : 1);
+}
+
+static PyDataMem_Handler handler = {
+    "pyxla", 1, {NULL, handler_malloc, handler_calloc, handler_realloc, handler_free},
+};
+
+bool result_module_init(void)
+{
+    state.mem_handler = PyCapsule_New(&handler, "mem_handler", NULL);
+    return state.mem_handler != NULL;
+}
+
+/* ---- arrays ---- */
+
+/* PyArray_NewFromDescr with memory of ours and the handler set by hand: the public way to name a handler is a context variable, which
+ * costs eight times as much as the array. */
+PyObject *result_array(const Output *o)
+{
+    void *data = mem_alloc(o->bytes ? o->bytes : 1);
+    if (!data)
+        return PyErr_NoMemory();
+    Py_INCREF(o->descr);
+    PyObject *a = PyArray_NewFromDescr(&PyArray_Type, o->descr, o->rank, (npy_intp *)o->shape, NULL, data, NPY_ARRAY_CARRAY, NULL);
+    if (!a) {
+        mem_free(data);
+        return NULL;
+    }
+    ((PyArrayObject_fields *)a)->mem_handler = Py_NewRef(state.mem_handler);
+    PyArray_ENABLEFLAGS((PyArrayObject *)a, NPY_ARRAY_OWNDATA);
+    return a;
+}
+
+/* An array over memory that `base` keeps alive. strides NULL: C order. */
+static PyObject *array_over(PyArray_Descr *descr, int rank, const npy_intp *shape, const npy_intp *strides, char *data, int flags, PyArrayObject *base)
+{
+    Py_INCREF(descr);
+    PyObject *a = PyArray_NewFromDescr(&PyArray_Type, descr, rank, (npy_intp *)shape, (npy_intp *)strides, data, flags, NULL);
+    if (!a)
+        return NULL;
+    Py_INCREF(base);
+    if (PyArray_SetBaseObject((PyArrayObject *)a, (PyObject *)base) < 0)
+        Py_CLEAR(a);
+    return a;
+}
+
+PyObject *result_over(const Output *o, PyArrayObject *base)
+{
+    return array_over(o->descr, o->rank, o->shape, NULL, PyArray_BYTES(base), NPY_ARRAY_CARRAY, base);
+}
+
+PyObject *result_view(const View *v, PyArrayObject *base)
+{
+    npy_intp strides[MAX_RANK], item = PyArray_ITEMSIZE(base);
+    char *data = PyArray_BYTES(base);
+    bool broadcast = false;
+    for (int k = 0; k < v->base_rank; k++)
+        data += v->start[k] * (v->flat ? item : PyArray_STRIDE(base, k));
+    for (int k = 0; k < v->rank; k++) {
+        strides[k] = v->axis[k] < 0 ? 0 : v->step[k] * (v->flat ? item : PyArray_STRIDE(base, v->axis[k]));
+        broadcast |= v->axis[k] < 0 && v->shape[k] > 1;
+    }
+    /* NumPy's broadcast_to() is read-only too: its elements share memory. */
+    int flags = PyArray_ISWRITEABLE(base) && !broadcast ? NPY_ARRAY_WRITEABLE : 0;
+    return array_over(PyArray_DESCR(base), v->rank, v->shape, strides, data, flags, base);
+}
+
+void array_bounds(PyArrayObject *a, const char **lo, const char **hi)
+{
+    *lo = *hi = PyArray_BYTES(a);
+    if (PyArray_SIZE(a) == 0)
+        return;
+    for (int k = 0; k < PyArray_NDIM(a); k++) {
+        npy_intp span = (PyArray_DIM(a, k) - 1) * PyArray_STRIDE(a, k);
+        *(span < 0 ? lo : hi) += span;
+    }
+    *hi += PyArray_ITEMSIZE(a);
+}

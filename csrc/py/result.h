@@ -1,0 +1,13 @@
+/* Result arrays: over blocks of run/memory.h, which they own like any array of NumPy's, and views. */
+#pragma once
+#include "py/entry.h"
+
+bool result_module_init(void);
+/* A new array for an output, its elements not set; NULL with an exception. */
+PyObject *result_array(const Output *o);
+/* An array for an output over the memory of a donated argument, which it keeps alive. */
+PyObject *result_over(const Output *o, PyArrayObject *base);
+/* NumPy's view of a base. */
+PyObject *result_view(const View *v, PyArrayObject *base);
+/* The lowest byte of an array's memory and one past its highest. */
+void array_bounds(PyArrayObject *a, const char **lo, const char **hi);

@@ -1,0 +1,354 @@
+/* One run of a Bound: addresses of the arguments, new results, the kernels, the result tree. */
+#include <fenv.h>
+#include "py/error.h"
+#include "py/jit.h"
+#include "py/result.h"
+#include "py/state.h"
+
+#define GIL_NS 10e3             /* shorter runs keep the GIL: giving it up and taking it back costs 70 ns, and more when contended */
+#define INTERRUPT_NS 100e6      /* longer ones can be interrupted */
+
+enum { CELL = 16 };             /* bytes of a number handed to or taken from a kernel; the largest dtype */
+
+/* The memory of one run, in one block. */
+typedef struct {
+    void **in, **out;           /* per graph input, output: what exec_run() takes */
+    const char **lo, **hi;      /* per graph input, only in checked plans */
+    PyObject **array;           /* per graph output: the new array, or NULL */
+    int64_t *words;
+    char *cells;                /* one per input, then one per output */
+} Frame;
+
+static size_t frame_size(const Bound *b)
+{
+    const Entry *e = b->entry;
+    return (4 * e->ninputs + 2 * e->noutputs + (b->plan ? b->plan->words.len : 0)) * sizeof(void *) + (e->ninputs + e->noutputs + 1) * CELL;
+}
+
+static void frame_init(Frame *f, const Bound *b, char *block)
+{
+    const Entry *e = b->entry;
+    f->cells = block;
+    f->in = (void **)(block + (e->ninputs + e->noutputs) * CELL);
+    f->out = f->in + e->ninputs;
+    f->array = (PyObject **)(f->out + e->noutputs);
+    f->lo = (const char **)(f->array + e->noutputs);
+    f->hi = f->lo + e->ninputs;
+    f->words = (int64_t *)(f->hi + e->ninputs);
+    memset(f->out, 0, e->noutputs * sizeof *f->out);
+    memset(f->array, 0, e->noutputs * sizeof *f->array);
+}
+
+/* ---- arguments ---- */
+
+static bool read_inputs(Frame *f, const Entry *e, const Record *r, const Registers *regs)
+{
+    for (uint32_t k = 0; k < e->ninputs; k++) {
+        const TraceInput *in = &e->trace->inputs.at[k];
+        char *cell = f->cells + k * CELL;
+        f->in[k] = cell;
+        switch (in->kind) {
+        case INPUT_LEAF:
+            if (r->leaf[in->leaf].kind == LEAF_ARRAY)
+                f->in[k] = PyArray_DATA((PyArrayObject *)r->value[in->leaf]);
+            else
+                PyArray_ScalarAsCtype(r->value[in->leaf], cell);
+            break;
+        case INPUT_CAPTURED:
+            f->in[k] = PyArray_DATA((PyArrayObject *)in->object);
+            break;
+        case INPUT_REGISTER:
+            if (!scalar_store(regs->at[in->reg], in->dtype, cell))
+                return false;
+            break;
+        }
+    }
+    return true;
+}
+
+static void read_bounds(Frame *f, const Entry *e, const Record *r)
+{
+    for (uint32_t k = 0; k < e->ninputs; k++) {
+        PyArrayObject *a = input_array(e, k, r);
+        f->lo[k] = f->in[k];
+        f->hi[k] = f->lo[k] + CELL;
+        if (a)
+            array_bounds(a, &f->lo[k], &f->hi[k]);
+    }
+}
+
+/* ---- arguments that are written to ---- */
+
+static PyObject *input_name(const Entry *e, uint32_t k, Call *c)
+{
+    const TraceInput *in = &e->trace->inputs.at[k];
+    return in->kind == INPUT_LEAF ? call_name(c, (uint32_t)in->leaf) : PyUnicode_FromString("an array that the function captures");
+}
+
+/* Whether two arrays share an element; one whose question is too hard counts as sharing. */
+static bool share_memory(PyArrayObject *a, PyArrayObject *b)
+{
+    const char *alo, *ahi, *blo, *bhi;
+    array_bounds(a, &alo, &ahi);
+    array_bounds(b, &blo, &bhi);
+    if (alo >= bhi || blo >= ahi)
+        return false;
+    PyObject *f = state_import(&state.shares_memory, "numpy", "shares_memory");
+    PyObject *args = f ? Py_BuildValue("(OOi)", a, b, 100000) : NULL;
+    PyObject *answer = args ? PyObject_Call(f, args, NULL) : NULL;
+    bool share = answer != Py_False;
+    Py_XDECREF(args);
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return share;
+}
+
+static bool raise_overlap(const Entry *e, uint32_t k, uint32_t other, const char *what, Call *c)
+{
+    PyObject *a = input_name(e, k, c), *b = input_name(e, other, c);
+    PyErr_Format(PyExc_ValueError, "%s: argument %S, which %s, shares memory with %S: pass a copy of one of them", c->jit->text, a, what, b);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    return false;
+}
+
+/* No other array input may lie in the memory of input k: the kernels read and write in an order of their own. */
+static bool check_overlap(const Entry *e, uint32_t k, const Record *r, const char *what, Call *c)
+{
+    PyArrayObject *a = input_array(e, k, r);
+    for (uint32_t other = 0; a && other < e->ninputs; other++) {
+        PyArrayObject *b = other == k ? NULL : input_array(e, other, r);
+        if (b && share_memory(a, b))
+            return raise_overlap(e, k, other, what, c);
+    }
+    return true;
+}
+
+static bool check_written(const Entry *e, const Record *r, Call *c)
+{
+    for (uint32_t k = 0; k < e->nwritten; k++) {
+        uint32_t input = (uint32_t)e->written[k];
+        PyArrayObject *a = input_array(e, input, r);
+        if (a && !PyArray_ISWRITEABLE(a)) {
+            PyObject *name = input_name(e, input, c);
+            PyErr_Format(PyExc_ValueError, "%s: argument %S is read-only and the function writes to it", c->jit->text, name);
+            Py_XDECREF(name);
+            return false;
+        }
+        if (!check_overlap(e, input, r, "the function writes to", c))
+            return false;
+    }
+    return true;
+}
+
+static bool check_donated(const Entry *e, const Record *r, Call *c)
+{
+    for (uint32_t k = 0; k < e->ninputs; k++) {
+        const TraceInput *in = &e->trace->inputs.at[k];
+        bool donated = in->kind == INPUT_LEAF && r->leaf[in->leaf].flags & SIG_DONATED;
+        if (donated && !check_overlap(e, k, r, "is donated", c))
+            return false;
+    }
+    return true;
+}
+
+/* ---- results ---- */
+
+static bool make_outputs(Frame *f, const Bound *b, const Record *r)
+{
+    const Entry *e = b->entry;
+    for (uint32_t k = 0; k < e->noutputs; k++) {
+        const Output *o = &e->outputs[k];
+        if (o->into >= 0)
+            continue;
+        if (o->scalar) {
+            f->out[k] = f->cells + (e->ninputs + k) * CELL;
+            continue;
+        }
+        f->array[k] = b->took[k] >= 0 ? result_over(o, input_array(e, (uint32_t)b->took[k], r)) : result_array(o);
+        if (!f->array[k])
+            return false;
+        if (b->took[k] < 0)
+            f->out[k] = PyArray_DATA((PyArrayObject *)f->array[k]);
+    }
+    return true;
+}
+
+/* An argument as the user knows it: the object that was passed. */
+static PyObject *returned_input(const Entry *e, uint32_t k, const Record *r)
+{
+    const TraceInput *in = &e->trace->inputs.at[k];
+    return in->kind == INPUT_LEAF ? r->leaf[in->leaf].object : in->object;
+}
+
+/* What a view of an argument is a view of; the array that was passed, even if a native copy of it is read. */
+static PyArrayObject *viewed_input(const Entry *e, uint32_t k, const Record *r)
+{
+    PyObject *o = returned_input(e, k, r);
+    return PyArray_CheckExact(o) ? (PyArrayObject *)o : input_array(e, k, r);
+}
+
+static PyObject *make_new(const TraceResult *res, const Entry *e, const Frame *f)
+{
+    const Output *o = &e->outputs[res->output];
+    if (o->scalar)
+        return PyArray_Scalar(f->out[res->output], o->descr, NULL);
+    PyObject *a = f->array[res->output];
+    return res->numpy_scalar ? PyArray_Scalar(PyArray_DATA((PyArrayObject *)a), o->descr, NULL) : Py_NewRef(a);
+}
+
+static PyObject *make_result(const TraceResult *res, const Entry *e, const Record *r, const Registers *regs, const Frame *f)
+{
+    switch (res->kind) {
+    case RESULT_NEW: return make_new(res, e, f);
+    case RESULT_INPUT: return Py_NewRef(returned_input(e, (uint32_t)res->input, r));
+    case RESULT_INPUT_VIEW: return result_view(res->view, viewed_input(e, (uint32_t)res->input, r));
+    case RESULT_NEW_VIEW: return result_view(res->view, (PyArrayObject *)f->array[res->output]);
+    case RESULT_REGISTER: return Py_NewRef(regs->at[res->input]);
+    case RESULT_OBJECT: return Py_NewRef(res->object);
+    }
+    PyErr_SetString(state.internal_error, "a result of an unknown kind");
+    return NULL;
+}
+
+static PyObject *make_tree(const Entry *e, const Record *r, const Registers *regs, const Frame *f)
+{
+    if (e->tree.len == 1 && e->nresults == 1)
+        return make_result(&e->results[0], e, r, regs, f);
+    PyObject *buffer[32], **leaves = buffer, *tree = NULL;
+    if (e->nresults > 32 && !(leaves = PyMem_Malloc(e->nresults * sizeof *leaves)))
+        return PyErr_NoMemory();
+    uint32_t n = 0;
+    while (n < e->nresults && (leaves[n] = make_result(&e->results[n], e, r, regs, f)))
+        n++;
+    if (n == e->nresults)
+        tree = tree_unflatten(&e->tree, leaves);
+    while (n)
+        Py_DECREF(leaves[--n]);
+    if (leaves != buffer)
+        PyMem_Free(leaves);
+    return tree;
+}
+
+/* ---- running ---- */
+
+typedef struct {
+    const Exec *exec;
+    Frame *frame;
+    bool checked;
+    volatile int stop;
+    int64_t status;
+    fenv_t mode;
+    PyThread_type_lock done;
+} Job;
+
+static int64_t job_exec(Job *j, const volatile int *stop)
+{
+    const Frame *f = j->frame;
+    return exec_run(j->exec, f->words, f->in, f->out, j->checked ? f->lo : NULL, j->checked ? f->hi : NULL, stop);
+}
+
+static void job_thread(void *arg)
+{
+    Job *j = arg;
+    fesetenv(&j->mode);
+    j->status = job_exec(j, &j->stop);
+    PyThread_release_lock(j->done);
+}
+
+/* Waits for a job's thread, looking for signals 20 times a second; the first exception stops the job. */
+static void job_wait(Job *j)
+{
+    bool signalled = false;
+    PyLockStatus got = PY_LOCK_FAILURE;
+    while (got != PY_LOCK_ACQUIRED) {
+        Py_BEGIN_ALLOW_THREADS
+        got = PyThread_acquire_lock_timed(j->done, 50000, !signalled);
+        Py_END_ALLOW_THREADS
+        if (got != PY_LOCK_ACQUIRED && !signalled && PyErr_CheckSignals() < 0) {
+            signalled = true;
+            j->stop = 1;
+        }
+    }
+}
+
+/* A long run goes to a thread of its own, so that this one can see to signals: only the main thread can raise
+ * KeyboardInterrupt, and only while it is in the interpreter. */
+static bool job_long(Job *j)
+{
+    fegetenv(&j->mode);
+    j->stop = 0;
+    j->done = PyThread_allocate_lock();
+    if (!j->done)
+        return false;
+    PyThread_acquire_lock(j->done, WAIT_LOCK);
+    bool started = PyThread_start_new_thread(job_thread, j) != PYTHREAD_INVALID_THREAD_ID;
+    if (started)
+        job_wait(j);
+    PyThread_release_lock(j->done);
+    PyThread_free_lock(j->done);
+    return started;
+}
+
+static int64_t run_plan(const Bound *b, Frame *f)
+{
+    Job j = {.exec = &b->exec, .frame = f, .checked = state.checked};
+    if (b->ns < GIL_NS)
+        return job_exec(&j, NULL);
+    if (b->ns > INTERRUPT_NS && job_long(&j))
+        return j.status;
+    Py_BEGIN_ALLOW_THREADS
+    j.status = job_exec(&j, NULL);
+    Py_END_ALLOW_THREADS
+    return j.status;
+}
+
+static bool check_status(int64_t status, const Bound *b)
+{
+    if (status == 0)
+        return !PyErr_Occurred();    /* a signal that came with the end of the run */
+    if (PyErr_Occurred())
+        return false;
+    if (status == -1)
+        PyErr_NoMemory();
+    else if (status == -2)
+        PyErr_SetNone(PyExc_KeyboardInterrupt);
+    else
+        error_raise_check(b->plan, status, b->entry->trace);
+    return false;
+}
+
+static PyObject *run_frame(Bound *b, const Record *r, const Registers *regs, Call *c, char *block)
+{
+    const Entry *e = b->entry;
+    PyObject *result = NULL;
+    Frame f;
+    frame_init(&f, b, block);
+    bool ok = (!e->nwritten || check_written(e, r, c)) && (!b->any_donated || check_donated(e, r, c)) && read_inputs(&f, e, r, regs)
+           && make_outputs(&f, b, r);
+    if (ok && b->plan && b->plan->launches.len) {
+        memcpy(f.words, b->plan->words.at, b->plan->words.len * sizeof *f.words);
+        if (state.checked)
+            read_bounds(&f, e, r);
+        ok = check_status(run_plan(b, &f), b);
+    }
+    if (ok)
+        result = make_tree(e, r, regs, &f);
+    for (uint32_t k = 0; k < e->noutputs; k++)
+        Py_XDECREF(f.array[k]);
+    return result;
+}
+
+PyObject *run_bound(Bound *b, const Record *r, const Registers *regs, Call *c)
+{
+    _Alignas(16) char block[2048];
+    size_t size = frame_size(b);
+    if (size <= sizeof block)
+        return run_frame(b, r, regs, c, block);
+    char *heap = PyMem_Malloc(size);
+    if (!heap)
+        return PyErr_NoMemory();
+    PyObject *result = run_frame(b, r, regs, c, heap);
+    PyMem_Free(heap);
+    return result;
+}

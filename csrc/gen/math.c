@@ -88,6 +88,8 @@ static int fraction_bits(Dtype dt) { return row_of(dt) ? 52 : 23; }
 
 /* Two factors, 2^(n/2) each: the product with the first is exact, so the second rounds once. */
 Value scale(Emit *e, Dtype dt, Value y, Nearest n) {
+    if (has_tables(e))
+        return x86_scalef(e, dt, y, n.n);
     Dtype idt = v_bits_dtype(dt);
     int bias = row_of(dt) ? SCALE_BIAS64 : SCALE_BIAS32, shift = fraction_bits(dt);
     Value exponent = v_add(e, n.bits, v_i(e, idt, bias));       /* n + twice the format's bias, under high bits that the shift drops */
@@ -126,5 +128,7 @@ Mantissa mantissa(Emit *e, Dtype dt, Value x) {
 }
 
 Mantissa mantissa_one(Emit *e, Dtype dt, Value x) {
+    if (has_tables(e))
+        return (Mantissa){x86_getmant(e, dt, x), x86_getexp(e, dt, x)};
     return mantissa_from(e, dt, x, 0x3f800000, 0x3ff0000000000000);
 }

@@ -41,7 +41,7 @@ Nearest nearest(Emit *e, Dtype dt, Value x);
 Nearest nearest_product(Emit *e, Dtype dt, Value x, double c);
 /* y 2^n, rounded once even if it overflows or is denormal; y in [1/4, 4), |n| < 2^7 + 100 (float32), 2^10 + 1000. */
 Value scale(Emit *e, Dtype dt, Value y, Nearest n);
-/* 2^n for a normal power. */
+/* 2^n for a normal power; any n below 2^10 (2^7). */
 Value power_of_two(Emit *e, Dtype dt, Nearest n);
 
 /* x = m 2^k, m in [sqrt 1/2, sqrt 2), k integral, for finite x > 0, denormals included. */
@@ -50,23 +50,36 @@ Mantissa mantissa(Emit *e, Dtype dt, Value x);
 /* x's bits of m and k moved so that m is in [1, 2). */
 Mantissa mantissa_one(Emit *e, Dtype dt, Value x);
 
-/* exp's reduction: x = n ln 2 + r.hi + r.lo, |r.hi| <= 0.347, for |x| < 2^10 (float64), 2^7 (float32). */
+/* ---- exp (math_exp.c) ---- */
+/* x = n ln 2 + r.hi + r.lo, |r.hi| <= 0.347, for |x| < 2^10 (float64), 2^7 (float32). */
 typedef struct { Nearest n; Two r; } ExpParts;
 ExpParts exp_parts(Emit *e, Dtype dt, Value x);
-/* e^r - 1 - r for the reduced r (hi part only), error 2^-57 (float32: 2^-28) of e^r. */
-Value exp_rest(Emit *e, Dtype dt, Value r);
-/* e^x / 2^down without special cases but for NaN; x is clamped to where the result is 0 or infinite anyway. */
-Value exp_scaled(Emit *e, Dtype dt, Value x, int down);
+/* e^(x + low) / 2^down; low is tiny, NULL: 0. x is clamped to where the result is 0 or infinite anyway; NaN stays. */
+Value exp_scaled(Emit *e, Dtype dt, Value x, Value low, int down);
 
-/* log(m) = f + log_rest, f = m - 1 in [sqrt 1/2 - 1, sqrt 2 - 1]; |log_rest| <= 0.09. */
+/* ---- log (math_log.c) ---- */
+/* log(1 + f) = f + log_rest, f in [sqrt 1/2 - 1, sqrt 2 - 1]; |log_rest| <= 0.09. */
 Value log_rest(Emit *e, Dtype dt, Value f);
-/* k ln 2 + log(1 + f), one rounding and a little. */
-Value log_sum(Emit *e, Dtype dt, Value k, Value f);
-/* log(1 + x) without special cases: -1 < x, finite. */
-Value log1p_finite(Emit *e, Dtype dt, Value x);
-/* y for 0 < x < inf, else log's special values: -inf at 0, NaN below, inf at inf. */
-Value log_special(Emit *e, Dtype dt, Value y, Value x);
+/* log(1 + x), all special cases but -0. */
+Value log1p_value(Emit *e, Dtype dt, Value x);
 
-/* n ln 2 to 2^-97 in two constants whose first has few bits. */
+/* A constant in two parts; ln 2's first part has so few bits that its product with an exponent is exact. */
 typedef struct { double hi, lo; } Constant;
 extern const Constant math_ln2[2];
+
+/* ---- tables in registers, AVX-512 only (math_table.c) ---- */
+bool has_tables(const Emit *e);
+/* hi + lo of a function at 16 points; hi of the logarithms has few bits, as ln 2's. */
+typedef struct { double hi[16], lo[16]; } Table;
+extern const double inverse_table[16];                    /* about 1/m by the top 4 bits of m in [1, 2); 1 in the first, 1/2 in the last */
+extern const Table log_table[2], log2_table[2], log10_table[2];  /* of 1 / inverse_table; [row_of(dt)] */
+extern const Table exp_table[2];                          /* 2^(i / 16) */
+/* table[index & 15] */
+Value table_lookup(Emit *e, Dtype dt, const double *table, Value index);
+/* y 2^floor(n), rounded once */
+Value x86_scalef(Emit *e, Dtype dt, Value y, Value n);
+/* floor(log2 |x|) and |x| / 2^that; denormals too. */
+Value x86_getexp(Emit *e, Dtype dt, Value x);
+Value x86_getmant(Emit *e, Dtype dt, Value x);
+/* As log_special. */
+Value x86_log_special(Emit *e, Dtype dt, Value y, Value x);

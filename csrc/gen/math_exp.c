@@ -1,4 +1,4 @@
-/* exp, exp2, expm1: reduction to |r| <= ln 2 / 2, a polynomial, a power of two. */
+/* exp, exp2, expm1: reduction to |r| <= ln 2 / 2, a polynomial, a power of two; with tables |r| <= ln 2 / 32. */
 #include "gen/math.h"
 #include <math.h>
 
@@ -17,6 +17,12 @@ static const double exp2_c32[] = {0x1.62e43p-1, 0x1.ebfbd8p-3, 0x1.c6af76p-5, 0x
 static const double exp2_c64[] = {0x1.62e42fefa39efp-1, 0x1.ebfbdff82c58dp-3, 0x1.c6b08d704a182p-5, 0x1.3b2ab6fba53b8p-7, 0x1.5d87fe7888dffp-10, 0x1.430912f7013a2p-13,
                                   0x1.ffcbfcdb1c5bep-17, 0x1.62c027b683cf4p-20, 0x1.b52423226234p-24, 0x1.e4bbc00d2dff4p-28, 0x1.eafdc2f7ede2cp-32, 0x1.de49d61ddf4fbp-36};
 
+/* The same for |r| <= ln 2 / 32, 2^r for |r| <= 1/32 */
+static const double short_c32[] = {0x1.00022p-1, 0x1.555764p-3};
+static const double short_c64[] = {0x1.0000000000005p-1, 0x1.555555548ebc4p-3, 0x1.555555545c578p-5, 0x1.11123b482d9fcp-7, 0x1.6c185fabc7718p-10};
+static const double short2_c32[] = {0x1.62e43p-1, 0x1.ebfff4p-3, 0x1.c6b47p-5};
+static const double short2_c64[] = {0x1.62e42fefa39fdp-1, 0x1.ebfbdff82c59dp-3, 0x1.c6b08d6e8a6acp-5, 0x1.3b2ab6fa97fe3p-7, 0x1.5d89be3a581e9p-10, 0x1.430a9948f492bp-13};
+
 ExpParts exp_parts(Emit *e, Dtype dt, Value x) {
     const Constant *ln2 = &math_ln2[row_of(dt)];
     Nearest n = nearest_product(e, dt, x, LOG2E);
@@ -26,32 +32,64 @@ ExpParts exp_parts(Emit *e, Dtype dt, Value x) {
     return (ExpParts){n, {r, v_fsub(e, v_fsub(e, r1, r), small)}};
 }
 
-Value exp_rest(Emit *e, Dtype dt, Value r) {
-    Value q = row_of(dt) ? poly_even_odd(e, dt, r, exp_c64, 10) : v_poly(e, dt, r, exp_c32, 5);
-    return v_fmul(e, v_fmul(e, r, r), q);
-}
-
 /* x within [low, high]; NaN stays. */
 static Value clamp(Emit *e, Dtype dt, Value x, double low, double high) {
     return v_fmin_c(e, v_f(e, dt, high), v_fmax_c(e, v_f(e, dt, low), x));
 }
 
-Value exp_scaled(Emit *e, Dtype dt, Value x, int down) {
-    x = row_of(dt) ? clamp(e, dt, x, -750, 711) : clamp(e, dt, x, -105, 90);
-    Nearest n = nearest_product(e, dt, x, LOG2E);
+static Value clamp_exp(Emit *e, Dtype dt, Value x) {
+    return row_of(dt) ? clamp(e, dt, x, -750, 712) : clamp(e, dt, x, -105, 90);
+}
+
+/* The multiple of 1/16 nearest to x c, and as bits whose lowest four are its fraction. */
+static Nearest nearest_16th(Emit *e, Dtype dt, Value x, double c) {
+    double magic = row_of(dt) ? 0x1.8p48 : 0x1.8p19;
+    Value shifted = v_madd(e, x, v_f(e, dt, c), v_f(e, dt, magic));
+    return (Nearest){v_fsub(e, shifted, v_f(e, dt, magic)), v_bitcast(e, shifted, v_bits_dtype(dt))};
+}
+
+/* 2^(n - down) (1 + p) for a multiple n of 1/16. */
+static Value exp_by_table(Emit *e, Dtype dt, Nearest n, Value p, int down) {
+    const Table *table = &exp_table[row_of(dt)];
+    Value head = table_lookup(e, dt, table->hi, n.bits), tail = table_lookup(e, dt, table->lo, n.bits);
+    Value y = v_fadd(e, head, v_madd(e, head, p, tail));
+    return x86_scalef(e, dt, y, down ? v_fsub(e, n.n, v_f(e, dt, down)) : n.n);
+}
+
+static Value exp_scaled_table(Emit *e, Dtype dt, Value x, Value low, int down) {
     const Constant *ln2 = &math_ln2[row_of(dt)];
-    Value r = v_madd(e, n.n, v_f(e, dt, -ln2->lo), v_madd(e, n.n, v_f(e, dt, -ln2->hi), x));
-    Value y = v_fadd(e, v_f(e, dt, 1), v_fadd(e, r, exp_rest(e, dt, r)));
-    if (down) {
-        Dtype idt = v_bits_dtype(dt);
-        n = (Nearest){v_fsub(e, n.n, v_f(e, dt, down)), v_sub(e, n.bits, v_i(e, idt, down))};
-    }
-    return scale(e, dt, y, n);
+    Nearest n = nearest_16th(e, dt, x, LOG2E);
+    Value r = v_madd(e, n.n, v_f(e, dt, -ln2->hi), x);                      /* exact */
+    r = low ? v_fadd(e, r, v_madd(e, n.n, v_f(e, dt, -ln2->lo), low)) : v_madd(e, n.n, v_f(e, dt, -ln2->lo), r);
+    Value q = row_of(dt) ? v_poly(e, dt, r, short_c64, 5) : v_poly(e, dt, r, short_c32, 2);
+    return exp_by_table(e, dt, n, v_madd(e, v_fmul(e, r, r), q, r), down);
+}
+
+/* 1 + r + r^2 q, and where there is a low part, low e^r. */
+static Value exp_series(Emit *e, Dtype dt, Two r, bool low) {
+    Value q = row_of(dt) ? poly_even_odd(e, dt, r.hi, exp_c64, 10) : v_poly(e, dt, r.hi, exp_c32, 5);
+    Value one = v_f(e, dt, 1), rest = v_fmul(e, v_fmul(e, r.hi, r.hi), q);
+    if (low)
+        rest = v_fadd(e, rest, v_madd(e, r.lo, rest, v_fmul(e, r.lo, v_fadd(e, r.hi, one))));
+    return v_fadd(e, one, v_fadd(e, r.hi, rest));
+}
+
+Value exp_scaled(Emit *e, Dtype dt, Value x, Value low, int down) {
+    x = clamp_exp(e, dt, x);
+    if (has_tables(e))
+        return exp_scaled_table(e, dt, x, low, down);
+    ExpParts parts = exp_parts(e, dt, x);
+    if (low)
+        parts.r.lo = v_fadd(e, parts.r.lo, low);
+    Value y = exp_series(e, dt, parts.r, low);
+    if (down)
+        parts.n = (Nearest){v_fsub(e, parts.n.n, v_f(e, dt, down)), v_sub(e, parts.n.bits, v_i(e, v_bits_dtype(dt), down))};
+    return scale(e, dt, y, parts.n);
 }
 
 LLVMValueRef emit_exp(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
     (void)b, (void)c;
-    return is_narrow(e, dt) ? through_float64(e, emit_exp, a, NULL) : exp_scaled(e, dt, a, 0);
+    return is_narrow(e, dt) ? through_float64(e, emit_exp, a, NULL) : exp_scaled(e, dt, a, NULL, 0);
 }
 
 LLVMValueRef emit_exp2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
@@ -60,6 +98,12 @@ LLVMValueRef emit_exp2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
         return through_float64(e, emit_exp2, a, NULL);
     bool wide = row_of(dt);
     Value x = wide ? clamp(e, dt, a, -1080, 1030) : clamp(e, dt, a, -152, 130);
+    if (has_tables(e)) {
+        Nearest n = nearest_16th(e, dt, x, 1);
+        Value r = v_fsub(e, x, n.n);
+        Value q = wide ? v_poly(e, dt, r, short2_c64, 6) : v_poly(e, dt, r, short2_c32, 3);
+        return exp_by_table(e, dt, n, v_fmul(e, r, q), 0);
+    }
     Nearest n = nearest(e, dt, x);
     Value r = v_fsub(e, x, n.n);
     Value q = wide ? poly_even_odd(e, dt, r, exp2_c64, 12) : v_poly(e, dt, r, exp2_c32, 6);

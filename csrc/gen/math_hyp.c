@@ -22,7 +22,7 @@ LLVMValueRef emit_sinh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
     if (is_narrow(e, dt))
         return through_float64(e, emit_sinh, a, NULL);
     Value x = v_fabs(e, a);
-    Value h = exp_scaled(e, dt, x, 1);
+    Value h = exp_scaled(e, dt, x, NULL, 1);
     Value y = v_fsub(e, h, v_fdiv(e, v_f(e, dt, .25), h));
     Value near = row_of(dt) ? odd_poly(e, dt, x, sinh_c64, 7) : odd_poly(e, dt, x, sinh_c32, 4);
     y = v_select(e, v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, 1)), near, y);
@@ -33,7 +33,7 @@ LLVMValueRef emit_cosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_cosh, a, NULL);
-    Value h = exp_scaled(e, dt, v_fabs(e, a), 1);
+    Value h = exp_scaled(e, dt, v_fabs(e, a), NULL, 1);
     return v_fadd(e, h, v_fdiv(e, v_f(e, dt, .25), h));
 }
 
@@ -43,60 +43,54 @@ LLVMValueRef emit_tanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
     if (is_narrow(e, dt))
         return through_float64(e, emit_tanh, a, NULL);
     Value x = v_fabs(e, a), one = v_f(e, dt, 1), two = v_f(e, dt, 2);
-    Value grown = exp_scaled(e, dt, v_fmul(e, x, two), 0);
+    Value grown = exp_scaled(e, dt, v_fmul(e, x, two), NULL, 0);
     Value y = v_fsub(e, one, v_fdiv(e, two, v_fadd(e, grown, one)));
     Value near = row_of(dt) ? odd_poly(e, dt, x, tanh_c64, 10) : odd_poly(e, dt, x, tanh_c32, 6);
     y = v_select(e, v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, tanh_small[row_of(dt)])), near, y);
     return v_copysign(e, y, a);
 }
 
-/* ---- inverses: float32 through float64, whose logarithm then needs no care ---- */
-/* log(1 + t) + ln 2 in the lanes of `big`; infinite t too. */
-static Value log1p_plus(Emit *e, Value t, Value big) {
-    Dtype dt = DT_float64;
-    Value y = log1p_finite(e, dt, t), zero = v_f(e, dt, 0);
-    y = v_fadd(e, y, v_select(e, big, v_f(e, dt, 0x1.62e42fefa39efp-1), zero));
-    return v_select(e, v_fcmp(e, LLVMRealOEQ, t, v_f(e, dt, INFINITY)), t, y);
+/* ---- inverses ---- */
+/* Squares of numbers above this might overflow. */
+static Value is_big(Emit *e, Dtype dt, Value x) { return v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, row_of(dt) ? 0x1p500 : 0x1p60)); }
+
+/* log(1 + t), or log(1 + x) + ln 2 in the lanes of `big` */
+static Value log1p_or_log_2x(Emit *e, Dtype dt, Value big, Value x, Value t) {
+    Value y = log1p_value(e, dt, v_select(e, big, x, t));
+    return v_fadd(e, y, v_select(e, big, v_f(e, dt, 0x1.62e42fefa39efp-1), v_f(e, dt, 0)));
 }
 
-/* log(x + sqrt(x^2 + 1)) = log1p(x + x^2 / (1 + sqrt(x^2 + 1))), log x + ln 2 where x^2 might overflow */
+/* log(x + sqrt(x^2 + 1)) = log1p(x + x^2 / (1 + sqrt(x^2 + 1))) */
 LLVMValueRef emit_arcsinh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
     (void)b, (void)c;
-    if (!row_of(dt))
+    if (is_narrow(e, dt))
         return through_float64(e, emit_arcsinh, a, NULL);
     Value x = v_fabs(e, a), one = v_f(e, dt, 1);
-    Value big = v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, 0x1p500));
     Value square = v_fmul(e, x, x);
     Value root = v_sqrt(e, v_fadd(e, square, one));
     Value t = v_fadd(e, x, v_fdiv(e, square, v_fadd(e, root, one)));
-    Value y = log1p_plus(e, v_select(e, big, x, t), big);
-    return v_copysign(e, y, a);
+    return v_copysign(e, log1p_or_log_2x(e, dt, is_big(e, dt, x), x, t), a);
 }
 
 /* With t = x - 1: log1p(t + sqrt(2 t + t^2)) */
 LLVMValueRef emit_arccosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
     (void)b, (void)c;
-    if (!row_of(dt))
+    if (is_narrow(e, dt))
         return through_float64(e, emit_arccosh, a, NULL);
-    Value one = v_f(e, dt, 1);
-    Value big = v_fcmp(e, LLVMRealOGT, a, v_f(e, dt, 0x1p500));
-    Value t = v_fsub(e, a, one);
+    Value one = v_f(e, dt, 1), t = v_fsub(e, a, one);
     Value root = v_sqrt(e, v_madd(e, t, t, v_fadd(e, t, t)));
-    Value y = log1p_plus(e, v_select(e, big, a, v_fadd(e, t, root)), big);
+    Value y = log1p_or_log_2x(e, dt, is_big(e, dt, a), a, v_fadd(e, t, root));
     return v_select(e, v_fcmp(e, LLVMRealOGE, a, one), y, v_f(e, dt, NAN));
 }
 
 /* log1p(2 x / (1 - x)) / 2; below 1/2 as 2 x + 2 x^2 / (1 - x), which rounds less. */
 LLVMValueRef emit_arctanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
     (void)b, (void)c;
-    if (!row_of(dt))
+    if (is_narrow(e, dt))
         return through_float64(e, emit_arctanh, a, NULL);
     Value x = v_fabs(e, a), one = v_f(e, dt, 1), twice = v_fadd(e, x, x);
     Value near = v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, .5));
     Value q = v_fdiv(e, v_select(e, near, v_fmul(e, twice, x), twice), v_fsub(e, one, x));
     Value t = v_select(e, near, v_fadd(e, twice, q), q);
-    Value y = v_fmul(e, log1p_finite(e, dt, t), v_f(e, dt, .5));
-    y = v_select(e, v_fcmp(e, LLVMRealOEQ, x, one), v_f(e, dt, INFINITY), y);
-    y = v_select(e, v_fcmp(e, LLVMRealOLE, x, one), y, v_f(e, dt, NAN));
-    return v_copysign(e, v_select(e, v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, 0x1p-60)), x, y), a);
+    return v_copysign(e, v_fmul(e, log1p_value(e, dt, t), v_f(e, dt, .5)), a);
 }

@@ -7,6 +7,10 @@ static const double log_tail[] = {0x1.9999999999996p-2, 0x1.2492492493042p-2, 0x
                                   0x1.3b136282a9a0ap-3, 0x1.1120bd5a3697fp-3, 0x1.de32373405b71p-4, 0x1.eb1b544adfd29p-4};
 static const Constant two_thirds = {0x1.5555555555555p-1, 0x1.5555555555555p-55};
 
+/* log(1 + f) = f - f^2/2 + f^3/3 + f^4 (c[0] + ...) for f in [-1/32, 1/16], error 2^-67 */
+static const double pow_tail[] = {-0x1.000000000003bp-2, 0x1.999999999bafdp-3, -0x1.55555554d4450p-3, 0x1.249249011f94bp-3, -0x1.0000018982869p-3,
+                                  0x1.c71defe1749cdp-4, -0x1.99a65721138a1p-4, 0x1.7212b6c5524d8p-4, -0x1.22eb8f567ad40p-4};
+
 /* Cube root of m in [1, 2), error 2^-16 */
 static const double cbrt_seed[] = {0x1.0392cce4e9e9p-1, 0x1.6fb1dff521c3bp-1, -0x1.33d38531e7c9p-2, 0x1.60a153bf6d8adp-4, -0x1.5b77f0f173514p-7};
 
@@ -65,18 +69,24 @@ static Two log_two(Emit *e, Value x) {
     return two_fast_sum(e, sum.hi, rest);
 }
 
-/* e^(x.hi + x.lo), float64 */
-static Value exp_two(Emit *e, Two x) {
+/* log(x) with tables: f = m c - 1 and f - f^2/2 in two parts. */
+static Two log_two_by_table(Emit *e, Value x) {
     Dtype dt = DT_float64;
-    Value small = v_fcmp(e, LLVMRealOLT, v_fabs(e, x.hi), v_f(e, dt, 751));       /* x.lo is NaN where x.hi is infinite */
-    Value lo = v_select(e, small, x.lo, v_f(e, dt, 0));
-    Value hi = v_fmin_c(e, v_f(e, dt, 711), v_fmax_c(e, v_f(e, dt, -750), x.hi));
-    ExpParts p = exp_parts(e, dt, hi);
-    lo = v_fadd(e, lo, p.r.lo);
-    Value rest = exp_rest(e, dt, p.r.hi);
-    Value first = v_fadd(e, p.r.hi, v_f(e, dt, 1));
-    rest = v_fadd(e, rest, v_madd(e, lo, rest, v_fmul(e, lo, first)));            /* + lo e^r.hi */
-    return scale(e, dt, v_fadd(e, v_f(e, dt, 1), v_fadd(e, p.r.hi, rest)), p.n);
+    const Table *table = &log_table[1];
+    Value m = x86_getmant(e, dt, x), k = x86_getexp(e, dt, x);
+    Value index = v_lshr(e, v_bitcast(e, m, DT_int64), 48);
+    Two product = two_product(e, m, table_lookup(e, dt, inverse_table, index));
+    Value f = v_fsub(e, product.hi, v_f(e, dt, 1));
+    Value base = v_madd(e, k, v_f(e, dt, math_ln2[1].hi), table_lookup(e, dt, table->hi, index));
+    Value base_low = v_madd(e, k, v_f(e, dt, math_ln2[1].lo), table_lookup(e, dt, table->lo, index));
+    Two sum = two_fast_sum(e, base, f), square = two_product(e, f, f);
+    Value minus_half = v_f(e, dt, -.5);
+    Two head = two_fast_sum(e, sum.hi, v_fmul(e, square.hi, minus_half));
+    Value p = v_madd(e, f, poly_even_odd(e, dt, f, pow_tail, 9), v_f(e, dt, 1. / 3));
+    Value rest = v_madd(e, v_fmul(e, square.hi, f), p, v_fmul(e, square.lo, minus_half));
+    Value slope = v_fadd(e, v_fsub(e, v_f(e, dt, 1), f), square.hi);                   /* 1 / (1 + f), for the error of f */
+    Value low = v_madd(e, product.lo, slope, v_fadd(e, base_low, sum.lo));
+    return two_fast_sum(e, head.hi, v_fadd(e, head.lo, v_fadd(e, low, rest)));
 }
 
 /* y within 2^65: beyond, x^y is 0, 1 or infinite; so 1^inf is no NaN, and products are exact without FMA too. NaN stays. */
@@ -89,25 +99,22 @@ static Value limited(Emit *e, Value y) {
 static Value power_float64(Emit *e, Value x, Value y) {
     Dtype dt = DT_float64;
     y = limited(e, y);
-    Two ln = log_two(e, x);
+    Two ln = has_tables(e) ? log_two_by_table(e, x) : log_two(e, x);
     Value infinite = v_f(e, dt, INFINITY);
     Value extreme = v_select(e, is_zero(e, dt, x), v_f(e, dt, -INFINITY), x);     /* 0, infinity, NaN */
     Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, 0)), v_fcmp(e, LLVMRealOLT, x, infinite));
     Value hi = v_select(e, plain, ln.hi, extreme);
     Two product = two_product(e, y, hi);
-    product.lo = v_madd(e, y, ln.lo, product.lo);
-    return exp_two(e, product);
+    Value low = v_madd(e, y, ln.lo, product.lo);
+    Value small = v_fcmp(e, LLVMRealOLT, v_fabs(e, product.hi), v_f(e, dt, 751));       /* else low may be NaN, and is nothing */
+    return exp_scaled(e, dt, product.hi, v_select(e, small, low, v_f(e, dt, 0)), 0);
 }
 
 /* The same through plain float64: the error 2^-43 of the exponent is nothing to float32. */
 static Value power_float32(Emit *e, Value x, Value y) {
-    Value infinite = v_f(e, DT_float32, INFINITY);
-    Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, v_f(e, DT_float32, 0)), v_fcmp(e, LLVMRealOLT, x, infinite));
-    Value extreme = v_fpcast(e, v_select(e, is_zero(e, DT_float32, x), v_f(e, DT_float32, -INFINITY), x), DT_float64);
     Dtype dt = DT_float64;
-    Mantissa parts = mantissa(e, dt, v_fpcast(e, x, dt));
-    Value ln = v_select(e, plain, log_sum(e, dt, parts.k, v_fsub(e, parts.m, v_f(e, dt, 1))), extreme);
-    return v_fpcast(e, exp_scaled(e, dt, v_fmul(e, limited(e, v_fpcast(e, y, dt)), ln), 0), DT_float32);
+    Value ln = emit_log(e, dt, v_fpcast(e, x, dt), NULL, NULL);
+    return v_fpcast(e, exp_scaled(e, dt, v_fmul(e, limited(e, v_fpcast(e, y, dt)), ln), NULL, 0), DT_float32);
 }
 
 /* What y is: an integer, an odd one. Adding 2^p to |y| rounds it to an integer and leaves its parity in the lowest bit. */

@@ -1,0 +1,58 @@
+"""Ordinary NumPy functions as fused machine code.
+
+Examples
+--------
+>>> import numpy as np
+>>> import pyxla
+>>> @pyxla.jit
+... def scaled(x, y):
+...     return np.tanh(x) * y + 1
+>>> scaled(np.zeros(3), np.ones(3))
+array([1., 1., 1.])
+"""
+
+from . import _core
+from ._core import (
+    CacheInfo,
+    Compiled,
+    CompileError,
+    Error,
+    InternalError,
+    Jit,
+    Lowered,
+    MemoryInfo,
+    TraceError,
+    UnsupportedError,
+    clear_kernels,
+    memory_info,
+    register_tree,
+    trim_memory,
+)
+from ._api import ShapeDtype, disable_jit, eval_shape, get_num_threads, jit, set_num_threads
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CacheInfo",
+    "CompileError",
+    "Compiled",
+    "Error",
+    "InternalError",
+    "Jit",
+    "Lowered",
+    "MemoryInfo",
+    "ShapeDtype",
+    "TraceError",
+    "UnsupportedError",
+    "clear_kernels",
+    "disable_jit",
+    "eval_shape",
+    "get_num_threads",
+    "jit",
+    "memory_info",
+    "register_tree",
+    "set_num_threads",
+    "trim_memory",
+]
+
+_core._set_shape_dtype(ShapeDtype)

@@ -221,10 +221,9 @@ static int module_traverse(PyObject *Py_UNUSED(module), visitproc visit, void *a
     return 0;
 }
 
-/* Only what holds Python code: types, exceptions and the allocator's capsule are needed by objects that outlive the module. */
+/* Only what can be found again: jitted functions may outlive the module and be called by finalizers. */
 static int module_clear(PyObject *Py_UNUSED(module))
 {
-    tree_module_clear();
     Py_CLEAR(state.np_module);
     return 0;
 }

@@ -27,7 +27,6 @@ const TypeInfo *type_info(PyTypeObject *type);
 /* dtype of an array's elements in native order; DT_COUNT if there is none (no exception). */
 Dtype array_dtype(PyArrayObject *a);
 bool tree_module_init(void);
-void tree_module_clear(void);
 /* register_tree(cls, flatten, unflatten): the module's function. */
 PyObject *tree_register(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 

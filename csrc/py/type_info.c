@@ -289,12 +289,3 @@ bool tree_module_init(void)
     }
     return rows_grow();
 }
-
-void tree_module_clear(void)
-{
-    for (uint32_t k = 0; k < rows_cap; k++)
-        if (rows[k]) {
-            info_clear(&rows[k]->info);
-            Py_CLEAR(rows[k]->weak);
-        }
-}

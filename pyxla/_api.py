@@ -1,0 +1,231 @@
+"""The public functions that are Python."""
+
+import atexit
+import operator
+import sys
+
+import numpy as np
+
+from . import _core
+
+atexit.register(_core._shutdown)
+
+
+def _numbers(value):
+    """Argument numbers as a tuple: one integer or an iterable of them."""
+    return tuple(operator.index(v) for v in ((value,) if hasattr(value, "__index__") else value))
+
+
+def _names(value):
+    """Argument names as a tuple: one string or an iterable of them."""
+    names = (value,) if isinstance(value, str) else tuple(value)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"argument names are strings, not {names!r}")
+    return names
+
+
+def _threads(value, what):
+    """A number of threads; 0 stands for the default."""
+    if value is None:
+        return 0
+    n = operator.index(value)
+    if not 1 <= n <= 4096:
+        raise ValueError(f"{what}: a number from 1 to 4096, or None for the default, not {n}")
+    return n
+
+
+def jit(
+    fn=None,
+    *,
+    static_argnums=(),
+    static_argnames=(),
+    donate_argnums=(),
+    donate_argnames=(),
+    threads=None,
+    fma=False,
+    fastmath=False,
+):
+    """Compile a NumPy function for the types and shapes that it is called with.
+
+    The function runs once per signature on tracers, which record what it does; from then on a call checks the
+    signature and runs machine code. Arrays, NumPy scalars and Python numbers may have new values without a new
+    trace; everything else that is hashable is part of the signature.
+
+    Parameters
+    ----------
+    fn : callable, optional
+        A function, lambda, method, partial or other callable. Without it, a decorator is returned.
+    static_argnums, static_argnames : int or str, or sequence of them
+        Arguments that are part of the signature whatever they are: they must be hashable.
+    donate_argnums, donate_argnames : int or str, or sequence of them
+        Array arguments whose memory may be reused for results. Their contents are lost.
+    threads : int, optional
+        Most threads that a call of this function uses; the default is the pool's number.
+    fma : bool
+        Use fused multiply-adds, which round once.
+    fastmath : bool
+        Allow reassociation and approximations.
+
+    Returns
+    -------
+    Jit
+        A callable with the function's name, docstring and signature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @jit
+    ... def f(x):
+    ...     return x * 2
+    >>> f(np.arange(3))
+    array([0, 2, 4])
+    >>> f.cache_info().traces
+    1
+    """
+    options = (
+        _numbers(static_argnums),
+        _names(static_argnames),
+        _numbers(donate_argnums),
+        _names(donate_argnames),
+        _threads(threads, "threads"),
+        bool(fma),
+        bool(fastmath),
+    )
+
+    def decorate(fn):
+        if isinstance(fn, (staticmethod, classmethod)):
+            return type(fn)(_core.Jit(fn.__func__, *options))
+        return _core.Jit(fn, *options)
+
+    return decorate if fn is None else decorate(fn)
+
+
+class ShapeDtype:
+    """Shape and dtype of an array that need not exist, for `eval_shape` and `Jit.lower`.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : dtype_like
+
+    Examples
+    --------
+    >>> ShapeDtype((2, 3), "float32")
+    ShapeDtype((2, 3), float32)
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape, dtype):
+        shape = (shape,) if hasattr(shape, "__index__") else shape
+        self.shape = tuple(operator.index(n) for n in shape)
+        self.dtype = np.dtype(dtype)
+
+    @property
+    def ndim(self):
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self):
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=object))
+
+    def _zeros(self):
+        return np.zeros(self.shape, self.dtype)
+
+    def __repr__(self):
+        return f"ShapeDtype({self.shape}, {self.dtype})"
+
+    def __eq__(self, other):
+        if not isinstance(other, ShapeDtype):
+            return NotImplemented
+        return self.shape == other.shape and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash((self.shape, self.dtype))
+
+
+def eval_shape(fn, /, *args, **kwargs):
+    """Shapes and dtypes of a function's results, without computing them.
+
+    Parameters
+    ----------
+    fn : callable
+        A jitted function or one that could be.
+    *args, **kwargs
+        Its arguments; `ShapeDtype` may stand for arrays.
+
+    Returns
+    -------
+    tree
+        The function's result with a `ShapeDtype` for each array.
+
+    Examples
+    --------
+    >>> eval_shape(lambda x: x.sum(axis=0), ShapeDtype((4, 3), "float32"))
+    ShapeDtype((3,), float32)
+    """
+    return (fn if isinstance(fn, _core.Jit) else jit(fn))._eval_shape(*args, **kwargs)
+
+
+class disable_jit:
+    """A context in which jitted functions called by this thread are their plain Python functions.
+
+    Examples
+    --------
+    >>> with disable_jit():
+    ...     jit(print)("hello")
+    hello
+    """
+
+    def __enter__(self):
+        _core._disable(1)
+        return self
+
+    def __exit__(self, *exception):
+        _core._disable(-1)
+
+
+def set_num_threads(n):
+    """Set the number of threads of large kernels.
+
+    Parameters
+    ----------
+    n : int or None
+        None: as many as the process may use (affinity, cgroup limit, ``PYXLA_NUM_THREADS``).
+    """
+    _core.set_num_threads(_threads(n, "set_num_threads"))
+
+
+def get_num_threads():
+    """Return the number of threads of large kernels."""
+    return _core.get_num_threads()
+
+
+def _register_threadpoolctl(threadpoolctl):
+    """Make threadpoolctl's limits reach the pool."""
+
+    class Controller(threadpoolctl.LibController):
+        user_api = "pyxla"
+        internal_api = "pyxla"
+        filename_prefixes = ("_core.",)
+        check_symbols = ("PyInit__core",)
+
+        def get_num_threads(self):
+            return get_num_threads()
+
+        def set_num_threads(self, num_threads):
+            set_num_threads(num_threads)
+
+        def get_version(self):
+            return sys.modules["pyxla"].__version__
+
+        def set_additional_attributes(self):
+            pass
+
+    threadpoolctl.register(Controller)
+
+
+if "threadpoolctl" in sys.modules:
+    _register_threadpoolctl(sys.modules["threadpoolctl"])

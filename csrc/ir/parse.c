@@ -194,8 +194,10 @@ static bool reduce_attrs(Parse *s, Line *l)
         mask |= (int64_t)1 << l->attr.at[i];
     }
     l->attr.len = 0;
-    if (!attr(s, l, mask) || l->op != OP_reduce_var)
-        return l->op != OP_reduce_var;
+    if (!attr(s, l, mask))
+        return false;
+    if (l->op != OP_reduce_var)
+        return true;
     if (!expect(s, "ddof"))
         return false;
     char *end;

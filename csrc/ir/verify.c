@@ -50,7 +50,7 @@ static bool types(const Verify *v)
     Type t = { .dtype = (Dtype)n->dtype, .rank = n->rank };
     memcpy(t.shape, node_shape(v->g, v->id), n->rank * sizeof(Dim));
     if (!infer(v->g, (Op)n->op, node_in(v->g, v->id), n->nin, node_attr(v->g, v->id), n->nattr, &t))
-        return v->err->kind != ERR_NONE ? bad(v, v->err->msg) : bad(v, "no type can be inferred");
+        return bad(v, "no type can be inferred");       /* says nothing where infer() said more */
     if (t.dtype != n->dtype || !shape_eq(v->g, t.shape, t.rank, node_shape(v->g, v->id), n->rank))
         return bad(v, "its type is not the inferred one");
     return true;

@@ -10,6 +10,28 @@ static const double tanh_small[2] = {.6, .55};
 static const double sinh_c32[] = {0x1.555556p-3, 0x1.1110eap-7, 0x1.a01c22p-13, 0x1.76771ep-19};
 static const double sinh_c64[] = {0x1.5555555555556p-3, 0x1.111111111104p-7, 0x1.a01a01a0318d8p-13, 0x1.71de3a40565e2p-19, 0x1.ae646b4d5f194p-26, 0x1.6118df717736cp-33, 0x1.b52ebddfb4a56p-41};
 
+/* tanh on 12 intervals from 0 on: 1/4 and then two per power of two, to 9.01, by degree 7 in x minus the interval's centre: rows are the
+ * centres, then the coefficients. */
+static const double tanh_pieces[9][16] = {
+    {0, 0x1.4p-2, 0x1.cp-2, 0x1.4p-1, 0x1.cp-1, 0x1.4p0, 0x1.cp0, 0x1.4p1, 0x1.cp1, 0x1.4p2, 0x1.cp2, 0x1.11999ap3},
+    {0, 0x1.35f98ap-2, 0x1.a5729ep-2, 0x1.1bf47ep-1, 0x1.68665p-1, 0x1.b2523cp-1, 0x1.e1fbfap-1, 0x1.f92582p-1,
+     0x1.ff112cp-1, 0x1.fff41ap-1, 0x1.ffffc8p-1, 0x1.fffffep-1},
+    {0x1p0, 0x1.d11574p-1, 0x1.a945bap-1, 0x1.6284c4p-1, 0x1.02500ap-1, 0x1.1f2514p-2, 0x1.d22ca2p-4, 0x1.b3afeap-6,
+     0x1.dd37ccp-9, 0x1.7cca5ap-13, 0x1.be6106p-19, 0x1.42b058p-23},
+    {0, -0x1.1991aap-2, -0x1.5e07e6p-2, -0x1.8938aap-2, -0x1.6ba4e8p-2, -0x1.e729bp-3, -0x1.b6da56p-4, -0x1.add8d6p-6,
+     -0x1.dc4da4p-9, -0x1.7d5132p-13, -0x1.b86882p-19, -0x1.29dd24p-21},
+    {-0x1.555516p-2, -0x1.c1943ep-3, -0x1.16e74cp-3, -0x1.245084p-6, 0x1.4f15b6p-4, 0x1.bba2bep-4, 0x1.01b9e4p-4,
+     0x1.16dddep-6, 0x1.3c693ap-9, 0x1.fbfc6p-14, 0x1.2a074p-19, 0x1.7cc14p-24},
+    {0, 0x1.41fdf8p-3, 0x1.3f98b4p-3, 0x1.17b87p-3, 0x1.e6782ep-5, -0x1.9b30a6p-7, -0x1.8064a4p-6, -0x1.07e79cp-7,
+     -0x1.3ab5dep-10, -0x1.f335fap-15, -0x1.3f5e28p-20, 0x1.60a5eep-19},
+    {0x1.10e11ap-3, 0x1.03fa82p-5, -0x1.dc6364p-10, -0x1.ba33bep-5, -0x1.e29beap-5, -0x1.39fc16p-6, 0x1.e4fe7ap-9,
+     0x1.770fa8p-9, 0x1.eeea22p-12, 0x1.90edc4p-16, 0x1.d386b8p-22, 0x1.951114p-24},
+    {0, 0x1.df4852p-5, 0x1.fa57b8p0, 0x1.897892p-6, 0x1.08b322p-4, 0x1.e39544p-7, 0x1.8e3db4p-10, -0x1.6af3e6p-11,
+     -0x1.3b2808p-13, -0x1.3a9f96p-17, -0x1.f15c96p-24, -0x1.53db12p-18},
+    {-0x1.a544eep-5, 0x1.d40c1ep0, -0x1.0e0f96p-1, -0x1.61cfd8p-7, 0x1.b2529p-7, -0x1.39ca68p-8, -0x1.0516f6p-9,
+     0x1.f2a964p-15, 0x1.6088d2p-15, 0x1.5fb424p-19, 0x1.ad5056p-25, -0x1.296bd4p-23},
+};
+
 /* x + x^3 c(x^2) */
 static Value odd_poly(Emit *e, Dtype dt, Value x, const double *c, int n) {
     Value square = v_fmul(e, x, x);
@@ -37,12 +59,26 @@ LLVMValueRef emit_cosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
     return v_fadd(e, h, v_fdiv(e, v_f(e, dt, .25), h));
 }
 
+static Value tanh_by_table(Emit *e, Value x) {
+    Dtype dt = DT_float32;
+    Value half_steps = v_lshr(e, v_bitcast(e, x, DT_int32), 22);           /* exponent and first bit of the mantissa */
+    Value index = v_sub(e, half_steps, v_i(e, DT_int32, (0x3e800000 >> 22) - 1)), zero = v_i(e, DT_int32, 0);
+    index = v_select(e, v_icmp(e, LLVMIntSGT, index, zero), index, zero);
+    Value t = v_fsub(e, x, table_lookup(e, dt, tanh_pieces[0], index));
+    Value y = table_lookup(e, dt, tanh_pieces[8], index);
+    for (int i = 7; i > 0; i--)
+        y = v_madd(e, y, t, table_lookup(e, dt, tanh_pieces[i], index));
+    return v_select(e, v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, 0x1.2052p3)), v_f(e, dt, 1), y);
+}
+
 /* 1 - 2 / (e^2x + 1), which is 1 long before e^2x overflows. */
 LLVMValueRef emit_tanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_tanh, a, NULL);
     Value x = v_fabs(e, a), one = v_f(e, dt, 1), two = v_f(e, dt, 2);
+    if (has_tables(e) && !row_of(dt))
+        return v_copysign(e, tanh_by_table(e, x), a);
     Value grown = exp_scaled(e, dt, v_fmul(e, x, two), NULL, 0);
     Value y = v_fsub(e, one, v_fdiv(e, two, v_fadd(e, grown, one)));
     Value near = row_of(dt) ? odd_poly(e, dt, x, tanh_c64, 10) : odd_poly(e, dt, x, tanh_c32, 6);

@@ -47,8 +47,8 @@ static Value log_sum(Emit *e, Dtype dt, const Base *b, Two base, Value f, Value 
     const Constant *factor = &b->factor[row_of(dt)];
     if (!b->natural) {
         Value hi = v_f(e, dt, factor->hi);
-        Two ln = two_fast_sum(e, f, rest), p = two_product(e, ln.hi, hi);
-        rest = v_fadd(e, p.lo, v_madd(e, ln.hi, v_f(e, dt, factor->lo), v_fmul(e, ln.lo, hi)));
+        Two p = two_product(e, f, hi);
+        rest = v_madd(e, rest, hi, v_madd(e, f, v_f(e, dt, factor->lo), p.lo));
         f = p.hi;
     }
     Two sum = two_fast_sum(e, base.hi, f);

@@ -11,8 +11,12 @@ static const Constant two_thirds = {0x1.5555555555555p-1, 0x1.5555555555555p-55}
 static const double pow_tail[] = {-0x1.000000000003bp-2, 0x1.999999999bafdp-3, -0x1.55555554d4450p-3, 0x1.249249011f94bp-3, -0x1.0000018982869p-3,
                                   0x1.c71defe1749cdp-4, -0x1.99a65721138a1p-4, 0x1.7212b6c5524d8p-4, -0x1.22eb8f567ad40p-4};
 
-/* Cube root of m in [1, 2), error 2^-16 */
-static const double cbrt_seed[] = {0x1.0392cce4e9e9p-1, 0x1.6fb1dff521c3bp-1, -0x1.33d38531e7c9p-2, 0x1.60a153bf6d8adp-4, -0x1.5b77f0f173514p-7};
+/* The same without f^3/3 taken out, and e^r = 1 + r (c[0] + ...), both to 2^-38 */
+static const double log_rough_c[] = {0x1.555554f972aacp-2, -0x1.00000b8ee3bbep-2, 0x1.99a20209b409cp-3, -0x1.552ff5140a51fp-3, 0x1.0ce0789312efbp-3};
+static const double exp_rough_c[] = {0x1.fffffffb0fcebp-1, 0x1.fffffffc8c563p-2, 0x1.5557e66520307p-3, 0x1.555799560cd62p-5};
+
+/* m^(-1/3) for m in [1, 2), error 2^-14 */
+static const double cbrt_seed[] = {0x1.ab85bcp0, -0x1.2c426p0, 0x1.641754p-1, -0x1.c51a36p-3, 0x1.d471eap-6};
 
 /* ---- integers ---- */
 /* Squaring until no lane has exponent bits left: a loop, since it rarely takes more than a few rounds. */
@@ -110,11 +114,37 @@ static Value power_float64(Emit *e, Value x, Value y) {
     return exp_scaled(e, dt, product.hi, v_select(e, small, low, v_f(e, dt, 0)), 0);
 }
 
-/* The same through plain float64: the error 2^-43 of the exponent is nothing to float32. */
+/* log(x) for x of float32's range, error 2^-39 */
+static Value log_rough(Emit *e, Value x) {
+    Dtype dt = DT_float64;
+    Value m = x86_getmant(e, dt, x), k = x86_getexp(e, dt, x);
+    Value index = v_lshr(e, v_bitcast(e, m, DT_int64), 48);
+    Value f = v_madd(e, m, table_lookup(e, dt, inverse_table, index), v_f(e, dt, -1));
+    Value base = v_madd(e, k, v_f(e, dt, math_ln2[1].hi), table_lookup(e, dt, log_table[1].hi, index));
+    Value p = v_madd(e, f, v_poly(e, dt, f, log_rough_c, 5), v_f(e, dt, -.5));
+    Value y = v_fadd(e, base, v_madd(e, v_fmul(e, f, f), p, f));
+    return x86_log_special(e, dt, y, x);
+}
+
+/* e^x for results of float32's range, error 2^-38 */
+static Value exp_rough(Emit *e, Value x) {
+    Dtype dt = DT_float64;
+    x = v_fmin_c(e, v_f(e, dt, 120), v_fmax_c(e, v_f(e, dt, -120), x));
+    Value shifted = v_madd(e, x, v_f(e, dt, 0x1.71547652b82fep0), v_f(e, dt, 0x1.8p48));
+    Value n = v_fsub(e, shifted, v_f(e, dt, 0x1.8p48));
+    Value r = v_madd(e, n, v_f(e, dt, -0x1.62e42fefa39efp-1), x);
+    Value head = table_lookup(e, dt, exp_table[1].hi, v_bitcast(e, shifted, DT_int64));
+    Value p = v_fmul(e, r, v_poly(e, dt, r, exp_rough_c, 4));
+    return x86_scalef(e, dt, v_madd(e, head, p, head), n);
+}
+
+/* The same for float32, through float64 whose errors are nothing to it. */
 static Value power_float32(Emit *e, Value x, Value y) {
     Dtype dt = DT_float64;
-    Value ln = emit_log(e, dt, v_fpcast(e, x, dt), NULL, NULL);
-    return v_fpcast(e, exp_scaled(e, dt, v_fmul(e, limited(e, v_fpcast(e, y, dt)), ln), NULL, 0), DT_float32);
+    x = v_fpcast(e, x, dt);
+    y = limited(e, v_fpcast(e, y, dt));
+    Value r = has_tables(e) ? exp_rough(e, v_fmul(e, y, log_rough(e, x))) : exp_scaled(e, dt, v_fmul(e, y, emit_log(e, dt, x, NULL, NULL)), NULL, 0);
+    return v_fpcast(e, r, DT_float32);
 }
 
 /* What y is: an integer, an odd one. Adding 2^p to |y| rounds it to an integer and leaves its parity in the lowest bit. */
@@ -150,28 +180,30 @@ LLVMValueRef emit_power(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMV
     return v_select(e, v_or(e, is_zero(e, dt, b), v_fcmp(e, LLVMRealOEQ, a, one)), one, y);
 }
 
-/* x = m 2^(3 q + rest): a seed, Halley's step, and Newton's with an exact residual; nearly correctly rounded. */
+/* x = m 2^(3 q + rest). y = m^(-1/3) by a seed and a step of third order, without division; t = m y^2 is the root, and Newton's step
+ * with an exact residual makes it nearly correctly rounded. */
 LLVMValueRef emit_cbrt(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
     (void)b, (void)c;
-    if (!row_of(dt))
+    if (is_narrow(e, dt))
         return through_float64(e, emit_cbrt, a, NULL);
-    Value x = v_fabs(e, a), one = v_f(e, dt, 1);
+    Value x = v_fabs(e, a), one = v_f(e, dt, 1), zero = v_f(e, dt, 0);
     Mantissa parts = mantissa_one(e, dt, x);
     Nearest third = nearest_product(e, dt, v_fsub(e, parts.k, one), 1. / 3);      /* floor(k / 3) */
     Value rest = v_madd(e, third.n, v_f(e, dt, -3), parts.k);
     Value is1 = v_fcmp(e, LLVMRealOEQ, rest, one), is2 = v_fcmp(e, LLVMRealOGT, rest, one);
     Value m = v_fmul(e, parts.m, v_select(e, is2, v_f(e, dt, 4), v_select(e, is1, v_f(e, dt, 2), one)));
-    Value factor = v_select(e, is2, v_f(e, dt, 0x1.965fea53d6e3dp0), v_select(e, is1, v_f(e, dt, 0x1.428a2f98d728bp0), one));
-    Value t = v_fmul(e, factor, v_poly(e, dt, parts.m, cbrt_seed, 5));
-    Value cube = v_fmul(e, v_fmul(e, t, t), t);
-    t = v_fmul(e, t, v_fdiv(e, v_madd(e, m, v_f(e, dt, 2), cube), v_madd(e, cube, v_f(e, dt, 2), m)));
+    Value factor = v_select(e, is2, v_f(e, dt, 0x1.428a2f98d728bp-1), v_select(e, is1, v_f(e, dt, 0x1.965fea53d6e3dp-1), one));
+    Value y = v_fmul(e, factor, v_poly(e, dt, parts.m, cbrt_seed, 5));
+    Value h = v_fsub(e, one, v_fmul(e, v_fmul(e, m, y), v_fmul(e, y, y)));
+    y = v_madd(e, v_fmul(e, y, h), v_madd(e, h, v_f(e, dt, 2. / 9), v_f(e, dt, 1. / 3)), y);
+    Value inverse = v_fmul(e, y, y), t = v_fmul(e, m, inverse);
     Two square = two_product(e, t, t);
     Value left = v_fma(e, v_fneg(e, square.hi), t, m);
     left = v_madd(e, v_fneg(e, square.lo), t, left);
-    t = v_fadd(e, t, v_fdiv(e, left, v_fmul(e, square.hi, v_f(e, dt, 3))));
-    Value y = v_copysign(e, v_fmul(e, t, power_of_two(e, dt, third)), a);
-    Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, 0)), v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, INFINITY)));
-    return v_select(e, plain, y, a);
+    t = v_madd(e, v_fmul(e, left, inverse), v_f(e, dt, 1. / 3), t);
+    t = has_tables(e) ? x86_scalef(e, dt, t, third.n) : v_fmul(e, t, power_of_two(e, dt, third));
+    Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, zero), v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, INFINITY)));
+    return v_select(e, plain, v_copysign(e, t, a), a);
 }
 
 /* The greater side scaled to where its square neither overflows nor underflows. float32: exact squares in float64. */

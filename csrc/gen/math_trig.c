@@ -221,6 +221,15 @@ static Value atan_poly(Emit *e, Dtype dt, Value square) {
     return p;
 }
 
+/* z + atan's rest for z.hi in [0, 1], times sign, and base. The slope 1 / (1 + z^2) of the small part needs no precision. */
+static Value atan_sum(Emit *e, Dtype dt, Two base, Value sign, Two z) {
+    Value square = v_fmul(e, z.hi, z.hi);
+    Value slope = v_madd(e, square, v_f(e, dt, -.47), v_f(e, dt, .96));
+    Value rest = v_madd(e, v_fmul(e, z.hi, square), atan_poly(e, dt, square), v_fmul(e, z.lo, slope));
+    Two sum = two_fast_sum(e, base.hi, v_fmul(e, sign, z.hi));
+    return v_fadd(e, sum.hi, v_fadd(e, sum.lo, v_madd(e, sign, rest, base.lo)));
+}
+
 /* low / high of 0 <= low <= high: 1 for infinities, 0 for 0 / 0; with the quotient's error (0 without FMA, where it costs more
  * than it is worth, and where high is infinite). */
 static Two atan_quotient(Emit *e, Dtype dt, Value low, Value high) {
@@ -234,15 +243,16 @@ static Two atan_quotient(Emit *e, Dtype dt, Value low, Value high) {
     return (Two){q, v_select(e, plain, left, zero)};
 }
 
-/* base + sign atan(low / high), sign as a number 1 or -1 */
-static Value atan_from(Emit *e, Dtype dt, Two base, Value sign, Value low, Value high) {
-    Two z = atan_quotient(e, dt, low, high);
-    Value square = v_fmul(e, z.hi, z.hi);
-    Value slope = v_fdiv(e, v_f(e, dt, 1), v_fadd(e, square, v_f(e, dt, 1)));
-    Value rest = v_madd(e, v_fmul(e, z.hi, square), atan_poly(e, dt, square), v_fmul(e, z.lo, slope));
-    Value head = v_fmul(e, sign, z.hi);
-    Two sum = two_fast_sum(e, base.hi, head);
-    return v_fadd(e, sum.hi, v_fadd(e, sum.lo, v_madd(e, sign, rest, base.lo)));
+/* 1 / x for x > 1 with its error, else x */
+static Two atan_argument(Emit *e, Dtype dt, Value x, Value steep) {
+    Value one = v_f(e, dt, 1), zero = v_f(e, dt, 0), q = v_fdiv(e, one, x);
+    Two z = {v_select(e, steep, q, x), zero};
+    if (e->level == CPU_SSE2)
+        return z;
+    Value left = v_fmul(e, v_fma(e, v_fneg(e, q), x, one), q);
+    Value plain = v_and(e, steep, v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, row_of(dt) ? 0x1p60 : 0x1p30)));
+    z.lo = v_select(e, plain, left, zero);
+    return z;
 }
 
 LLVMValueRef emit_arctan(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
@@ -253,8 +263,7 @@ LLVMValueRef emit_arctan(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVM
     Value steep = v_fcmp(e, LLVMRealOGT, x, one);
     const Constant *h = &half_pi[row_of(dt)];
     Two base = {v_select(e, steep, v_f(e, dt, h->hi), zero), v_select(e, steep, v_f(e, dt, h->lo), zero)};
-    Value y = atan_from(e, dt, base, v_select(e, steep, v_f(e, dt, -1), one), v_select(e, steep, one, x), v_select(e, steep, x, one));
-    return v_copysign(e, y, a);
+    return v_copysign(e, atan_sum(e, dt, base, v_select(e, steep, v_f(e, dt, -1), one), atan_argument(e, dt, x, steep)), a);
 }
 
 /* In the half plane x >= 0: atan(y/x), or pi/2 - atan(x/y) above the diagonal; the other one is its mirror: pi - ... */
@@ -270,7 +279,8 @@ LLVMValueRef emit_arctan2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLV
     Value hi = v_select(e, steep, v_f(e, dt, h->hi), v_select(e, left, v_f(e, dt, p->hi), zero));
     Value lo = v_select(e, steep, v_f(e, dt, h->lo), v_select(e, left, v_f(e, dt, p->lo), zero));
     Value sign = v_select(e, v_xor(e, steep, left), minus, one);
-    Value angle = atan_from(e, dt, (Two){hi, lo}, sign, v_select(e, steep, x, y), v_select(e, steep, y, x));
+    Two z = atan_quotient(e, dt, v_select(e, steep, x, y), v_select(e, steep, y, x));
+    Value angle = atan_sum(e, dt, (Two){hi, lo}, sign, z);
     angle = v_copysign(e, angle, a);
     return v_select(e, v_fcmp(e, LLVMRealUNO, a, b), v_f(e, dt, NAN), angle);
 }

@@ -1,0 +1,202 @@
+"""The error of every elementary function of the code generator, at every CPU level, against wider arithmetic: float32 against
+NumPy's float64, float64 against its 80-bit long double. The bounds are the rows' of ops.def."""
+import ctypes
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CSRC = ROOT / "csrc"
+ROW = re.compile(r"^ELEMENTWISE\((\w+),\s*(\d), T, \"[a-z]+\",\s*MATH,\s*([\d.]+), ([\d.]+),", re.M)
+ROWS = {m[1]: (int(m[2]), {"f32": float(m[3]), "f64": float(m[4])}) for m in ROW.finditer((CSRC / "ir/ops.def").read_text())}
+TYPES = {"f32": (np.float32, np.float64), "f64": (np.float64, np.longdouble)}
+LEVELS = {"sse2": (4, ""), "avx2": (8, "avx2"), "avx512": (16, "avx512dq")}
+WIDEST = 128                                     # lanes of the widest vectors tested: lengths are multiples of it
+UNARY = [name for name, (nin, _) in ROWS.items() if nin == 1]
+BINARY = [name for name, (nin, _) in ROWS.items() if nin == 2]
+
+pytestmark = [pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="needs 80-bit long double"),
+              pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def has_cpu(flag):
+    try:
+        return re.search(rf"\b{flag}\b", Path("/proc/cpuinfo").read_text()) is not None
+    except OSError:
+        return not flag
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    """A function of level and lanes: the shared object with all functions so compiled."""
+    config = next((c for c in (f"llvm-config-{v}" for v in range(22, 18, -1))
+                   if subprocess.run(["which", c], capture_output=True).returncode == 0), None)
+    if not config:
+        pytest.skip("no llvm-config")
+    tmp = tmp_path_factory.mktemp("math")
+    flag = lambda *a: subprocess.check_output([config, *a], text=True).split()
+    parts = [*(CSRC / "base").glob("*.c"), *(CSRC / "gen").glob("math*.c"), CSRC / "gen/emit.c", CSRC / "gen/fma.c", CSRC / "gen/cpu.c",
+             CSRC / "ir/dtype.c", ROOT / "tests/c/math_functions.c"]
+    subprocess.run(["gcc", "-std=gnu17", "-O1", "-ffp-contract=off", f"-I{CSRC}", f"-isystem{flag('--includedir')[0]}", *map(str, parts),
+                    *flag("--ldflags", "--libs"), "-lm", "-lpthread", "-o", str(tmp / "emit")], check=True)
+    made = {}
+
+    def library(level, lanes):
+        if not has_cpu(LEVELS[level][1]):
+            pytest.skip(f"no {level}")
+        if (level, lanes) not in made:
+            out = tmp / f"{level}_{lanes}"
+            subprocess.run([str(tmp / "emit"), level, str(lanes), f"{out}.o"], check=True)
+            subprocess.run(["gcc", "-shared", "-Wl,-z,defs", f"{out}.o", "-o", f"{out}.so"], check=True)     # no library calls
+            made[level, lanes] = ctypes.CDLL(f"{out}.so")
+        return made[level, lanes]
+
+    return library
+
+
+def run(library, name, code, x, y=None):
+    n = len(x) + -len(x) % WIDEST
+    x, y = np.resize(x, n), np.resize(x if y is None else y, n)
+    out = np.empty_like(x)
+    getattr(library, f"{name}_{code}")(*(ctypes.c_void_p(v.ctypes.data) for v in (x, y, out)), ctypes.c_int64(n))
+    return out
+
+
+def errors(got, want):
+    """In units in the last place of got's dtype, for a wider `want`; inf where a special value or the sign of a zero differs."""
+    t, info = got.dtype.type, np.finfo(got.dtype)
+    rounded = want.astype(t)
+    exponent = np.maximum(np.frexp(np.abs(want))[1], info.minexp + 1)
+    error = np.abs(got - want) / np.ldexp(want.dtype.type(1), exponent - info.nmant - 1)
+    special = ~(np.isfinite(rounded) & np.isfinite(got))
+    error[special] = np.where((got == rounded) | np.isnan(got) & np.isnan(rounded), 0, np.inf)[special]
+    zeros = (got == 0) & (rounded == 0)
+    error[zeros & (np.signbit(got) != np.signbit(rounded))] = np.inf
+    return error
+
+
+def specials(t):
+    info = np.finfo(t)
+    v = [0, np.inf, np.nan, 1, 2, .5, 3, 1.5, np.pi, np.e, 10, 100, 1000, 1e10, 1e30, info.tiny, info.smallest_subnormal, 3 * info.smallest_subnormal,
+         info.max, info.eps, 1 - info.epsneg, 1 + info.eps, 2**23, 2**23 + 1, 2**24, 2**24 + 2, 2.**52, 2.**52 + 1, 2.**53, 2.**53 + 2, 2.**64]
+    return np.array([*v, *(-u for u in v)], t)
+
+
+def logspace(rng, t, n, low, high, sign=True):
+    x = np.ldexp(rng.uniform(1, 2, n), rng.integers(low, high + 1, n)).astype(t)
+    return x * np.where(rng.random(n) < .5, -1, 1).astype(t) if sign else x
+
+
+def float64_points(rng, n):
+    """Over all exponents and where functions are interesting: near 1, near multiples of pi/2, in exp's range, powers."""
+    multiples = np.concatenate([np.arange(1, n), rng.integers(1, 2**26, n)]) * (np.pi / 2)
+    parts = [logspace(rng, np.float64, n, low, high) for low, high in ((-1074, 1023), (-60, 10), (-10, 10), (-2, 2), (-1, 1), (0, 30))]
+    parts += [rng.uniform(-750, 750, n), rng.uniform(-40, 40, n), rng.uniform(-1, 1, n), rng.uniform(.5, 1.5, n), 1 + logspace(rng, np.float64, n, -50, -5)]
+    parts += [multiples, np.nextafter(multiples, 0), 2. ** np.arange(-1074, 1024), 10. ** np.arange(-300, 300)]
+    return np.concatenate(parts)
+
+
+def unary_points(rng, code, step=99991):
+    """Every step-th bit pattern of float32."""
+    if code == "f64":
+        return np.concatenate([specials(np.float64), float64_points(rng, 20000)])
+    patterns = np.arange(rng.integers(step), 2**32, step, np.uint64).astype(np.uint32).view(np.float32)
+    multiples = (np.arange(1, 100000) * (np.pi / 2)).astype(np.float32)
+    return np.concatenate([specials(np.float32), patterns, multiples, np.float32(2) ** np.arange(-149, 128, dtype=np.float32)])
+
+
+def binary_points(rng, name, code, n=50000):
+    t = TYPES[code][0]
+    low, high = (-149, 127) if code == "f32" else (-1074, 1023)
+    pairs = [[g.ravel() for g in np.meshgrid(specials(t), specials(t))]]
+    pairs += [[logspace(rng, t, n, a, b), logspace(rng, t, n, a, b)] for a, b in ((low, high), (-20, 20), (-2, 2))]
+    if name == "power":
+        most = 88 if code == "f32" else 709
+        for x in (logspace(rng, t, n, low, high, False), (1 + rng.uniform(-.3, .4, n)).astype(t), (1 + logspace(rng, np.float64, n, -22, -3)).astype(t)):
+            pairs.append([x, (rng.uniform(-1.1 * most, 1.06 * most, n) / np.log(x.astype(np.longdouble))).astype(t)])
+        pairs.append([logspace(rng, t, n, -3, 5), rng.integers(-30, 30, n).astype(t)])
+    return [np.concatenate(v) for v in zip(*pairs)]
+
+
+def check(library, name, code, x, y=None):
+    args = (x,) if y is None else (x, y)
+    want = getattr(np, name)(*(a.astype(TYPES[code][1]) for a in args))
+    error = errors(run(library, name, code, *args)[:len(x)], want)
+    worst = int(np.argmax(error))
+    assert error[worst] <= ROWS[name][1][code], f"{name} of {[a[worst].item().hex() for a in args]}: {error[worst]} ulp"
+    return error[worst]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("code", TYPES)
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(libraries, rng, name, code, level):
+    check(libraries(level, LEVELS[level][0]), name, code, unary_points(rng, code))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("code", TYPES)
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(libraries, rng, name, code, level):
+    check(libraries(level, LEVELS[level][0]), name, code, *binary_points(rng, name, code))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("code", TYPES)
+@pytest.mark.parametrize("name", ROWS)
+def test_bits_do_not_depend_on_lanes(libraries, rng, name, code, level):
+    """Scalars, narrow, native and double width agree, whatever stands in the other lanes."""
+    x = rng.permutation(np.concatenate([specials(TYPES[code][0]), unary_points(rng, code, 2999999)[::7]]))
+    y = rng.permutation(x)
+    lanes = LEVELS[level][0]
+    want = run(libraries(level, lanes), name, code, x, y)
+    for other in (0, lanes // 2, 2 * lanes, 4 * lanes):
+        got = run(libraries(level, other), name, code, x, y)
+        different = np.flatnonzero(~((got == want) & (np.signbit(got) == np.signbit(want)) | np.isnan(got) & np.isnan(want)))
+        assert not different.size, f"{other} lanes: {name} of {x[different[0]]!r}, {y[different[0]]!r}: {got[different[0]]!r}, {want[different[0]]!r}"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_one_huge_argument_in_each_lane(libraries, name, level):
+    lanes = LEVELS[level][0]
+    for code, width in (("f32", 2 * lanes), ("f64", lanes)):
+        t = TYPES[code][0]
+        x = np.full((width, width), .5, t)
+        np.fill_diagonal(x, t(1e30) + np.arange(width, dtype=t) * t(1e29))
+        check(libraries(level, 2 * lanes), name, code, x.ravel())
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_integer_power(libraries, rng, level):
+    for code, kind in (("i8", "i1"), ("i16", "i2"), ("i32", "i4"), ("i64", "i8"), ("u8", "u1"), ("u16", "u2"), ("u32", "u4"), ("u64", "u8")):
+        info = np.iinfo(kind)
+        x = np.concatenate([rng.integers(info.min, info.max, 2048, kind, True), rng.integers(0, 5, 2048).astype(kind)])
+        y = rng.integers(0, min(100, info.max), 4096).astype(kind)
+        y[:64], y[64:128] = info.max, 0
+        for lanes in (0, LEVELS[level][0]):
+            np.testing.assert_array_equal(run(libraries(level, lanes), "power", code, x, y), x**y)
+            if info.min:
+                down = -np.maximum(y, 1)
+                want = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2, -1, 1), 0))
+                want[y == 0] = np.where(x == 1, 1, np.where(x == -1, -1, 0))[y == 0]
+                np.testing.assert_array_equal(run(libraries(level, lanes), "power", code, x, down), want)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNARY)
+def test_every_float32(libraries, name):
+    level = next(v for v in ("avx512", "avx2", "sse2") if has_cpu(LEVELS[v][1]))
+    library, worst = libraries(level, LEVELS[level][0]), 0
+    for high in range(0, 2**32, 2**22):
+        x = np.arange(high, high + 2**22, dtype=np.uint64).astype(np.uint32).view(np.float32)
+        worst = max(worst, check(library, name, "f32", x))
+    print(f"{name}: {worst:.3f} ulp ({level})")

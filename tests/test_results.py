@@ -1,0 +1,146 @@
+"""Results: who owns them, what is a scalar, what is a view."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import pyxla
+
+X = np.arange(6.0).reshape(2, 3)
+
+
+def test_own_memory():
+    y = pyxla.jit(lambda x: x + 1)(X)
+    assert type(y) is np.ndarray and y.base is None
+    assert y.flags.owndata and y.flags.writeable and y.flags.c_contiguous and y.flags.aligned
+    y[0, 0] = 7
+    y.resize((3, 4), refcheck=False)
+    assert y.shape == (3, 4) and y[0, 0] == 7 and y[2, 3] == 0
+    y.resize((1,), refcheck=False)
+    assert y[0] == 7
+
+
+def test_memory_comes_back():
+    f = pyxla.jit(lambda x: x + 1)
+    x = np.zeros(100_000)
+    f(x)
+    gc.collect()
+    before = pyxla.memory_info().in_use
+    ys = [f(x) for _ in range(5)]
+    assert pyxla.memory_info().in_use >= before + 5 * x.nbytes
+    del ys
+    assert pyxla.memory_info().in_use == before
+    assert pyxla.trim_memory() > 0
+    assert pyxla.memory_info().cached == 0
+
+
+def test_scalars():
+    f = pyxla.jit(lambda x: (x.sum(), x[0, 0], x.max(axis=0)))
+    a, b, c = f(X)
+    assert type(a) is np.float64 and a == 15
+    assert type(b) is np.float64 and b == 0
+    assert type(c) is np.ndarray
+    assert type(pyxla.jit(lambda x: x + 1)(np.float32(2))) is np.float32
+    assert type(pyxla.jit(lambda x: x + 1)(np.array(2, np.int16))) is np.int16
+
+
+def test_python_numbers():
+    f = pyxla.jit(lambda a, b: (a + b, a, a * 2))
+    assert f(1, 2.5) == (3.5, 1, 2) and type(f(1, 2.5)[1]) is int
+    big = 10**30
+    assert f(big, 1) == (big + 1, big, 2 * big)
+    assert f(True, 1)[0] == 2
+    assert f.cache_info().traces == 2
+
+
+def test_argument_is_itself():
+    f = pyxla.jit(lambda x, y: (y, x, x))
+    y = X + 1
+    got = f(X, y)
+    assert got[0] is y and got[1] is X and got[2] is X
+
+
+def test_views_of_arguments():
+    f = pyxla.jit(lambda x: (x.T, x[1:, ::-1], x[0], x[:, None]))
+    got = f(X)
+    want = (X.T, X[1:, ::-1], X[0], X[:, None])
+    for g, w in zip(got, want, strict=True):
+        assert g.base is X and g.strides == w.strides and g.ctypes.data == w.ctypes.data
+        np.testing.assert_array_equal(g, w)
+    x = X.copy()
+    f(x)[2][:] = 9
+    assert (x[0] == 9).all()
+
+
+def test_views_of_strided_arguments():
+    x = np.arange(24.0).reshape(4, 6)[::-2, 1::2]
+    got = pyxla.jit(lambda x: x[1:].T)(x)
+    assert got.strides == x[1:].T.strides
+    np.testing.assert_array_equal(got, x[1:].T)
+
+
+def test_broadcast_view_is_read_only():
+    got = pyxla.jit(lambda x: np.broadcast_to(x, (4, 2, 3)))(X)
+    assert got.strides[0] == 0 and not got.flags.writeable
+
+
+def test_results_share_their_base():
+    def f(x):
+        y = x + 1
+        return y, y[1:], y.T
+
+    y, part, t = pyxla.jit(f)(X)
+    assert part.base is y and t.base is y
+    y[1, 0] = -5
+    assert part[0, 0] == -5 and t[0, 1] == -5
+
+
+def test_same_result_twice():
+    def f(x):
+        y = x + 1
+        return y, y, x + 1
+
+    a, b, c = pyxla.jit(f)(X)
+    assert a is b and c is not a
+    c[:] = 0
+    np.testing.assert_array_equal(a, X + 1)
+
+
+def test_empty_and_zero_rank():
+    f = pyxla.jit(lambda x: x + 1)
+    assert f(np.zeros((0, 3))).shape == (0, 3)
+    assert f(np.zeros((2, 0, 3))).shape == (2, 0, 3)
+    assert pyxla.jit(lambda x: np.array([x, x]).sum())(np.float64(2)) == 4
+
+
+def test_none_and_constants():
+    f = pyxla.jit(lambda x: (None, "text", 3, x))
+    assert f(X) == (None, "text", 3, X)
+
+
+@pytest.mark.parametrize("spoil", ["write", "donate"])
+def test_donated_argument(spoil):
+    f = pyxla.jit(lambda x, y: x * 2 + y, donate_argnums=0)
+    x, y = np.arange(1000.0), np.ones(1000)
+    want = x * 2 + y
+    np.testing.assert_array_equal(f(x, y), want)
+    x = np.arange(1000.0)
+    np.testing.assert_array_equal(f(x, x[:]) if spoil == "none" else f(x, y), want)
+
+
+def test_failed_allocation_is_memory_error():
+    from pyxla import _core
+
+    f = pyxla.jit(lambda x: (x + 1, x * 2))
+    f(X)
+    before = pyxla.memory_info().in_use
+    for n in (1, 2):
+        _core._fail_at(0, n)
+        try:
+            with pytest.raises(MemoryError):
+                f(X)
+        finally:
+            _core._fail_at(0, 0)
+    assert pyxla.memory_info().in_use == before
+    np.testing.assert_array_equal(f(X)[1], X * 2)

@@ -179,7 +179,8 @@ static bool find_generator(PyObject *module)
         return false;
     }
     const char *path = PyBytes_AS_STRING(bytes), *slash = strrchr(path, '/');
-    PyObject *generator = PyBytes_FromFormat("%.*s_gen.so", slash ? (int)(slash + 1 - path) : 0, path);
+    PyObject *generator = PyBytes_FromStringAndSize(path, slash ? slash + 1 - path : 0);
+    PyBytes_ConcatAndDel(&generator, PyBytes_FromString("_gen.so"));
     if (generator)
         compile_set_generator(PyBytes_AS_STRING(generator));
     Py_XDECREF(generator);

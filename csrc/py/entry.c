@@ -263,6 +263,8 @@ static bool finish(Entry *e, Trace *t, PyObject *result)
     bool ok = tree_flatten(&e->tree, result, &leaves) && ((e->results = PyMem_Calloc(leaves.len + 1, sizeof *e->results)) || PyErr_NoMemory());
     e->nresults = ok ? leaves.len : 0;
     ok = ok && trace_finish(t, leaves.at, (int)leaves.len, e->results);
+    for (uint32_t k = 0; k < e->nresults; k++)
+        Py_XINCREF(e->results[k].object);
     objects_free(&leaves);
     if (ok && t->err.kind != ERR_NONE) {
         error_raise(&t->err, t);

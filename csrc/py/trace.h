@@ -73,7 +73,7 @@ PyObject *trace_leaf(Trace *t, int leaf, PyObject *value, int alias);
  * the code it calls can read. false with an exception. */
 bool trace_watch(Trace *t, PyObject *function, PyObject *const *leaves, int n);
 /* After the function returned: classifies n result leaves (tracers, arrays, numbers, other objects), appends write-backs and results
- * to the graph's outputs. false with an exception. */
+ * to the graph's outputs. Objects in `out` are borrowed from the leaves. false with an exception. */
 bool trace_finish(Trace *t, PyObject *const *leaves, int n, TraceResult *out);
 /* Ends the trace: no tracer of it can be used any more. keep: the caller owns t now (arena, graph, inputs, scalars, guards and what
  * trace_source() needs stay valid) and frees it by trace_free(); else all is freed. */

@@ -40,10 +40,11 @@ def array(x, dtype=None):
 
 
 def stacked(items):
-    """A nested sequence of numbers, arrays and tracers as one array tracer."""
-    if not items:
-        return _core.full((0,), FLOAT, 0)
-    dtype = result_type(*leaves(items))
+    """A nested sequence of numbers, arrays and tracers as one array tracer, as `np.array` makes it."""
+    values = list(leaves(items))
+    if not any(_core.is_tracer(v) or isinstance(v, np.ndarray) for v in values):
+        return _core.constant(np.array(items))
+    dtype = np.result_type(*map(default_type, values))
     parts = [array(v, dtype) for v in items]
     if any(p.shape != parts[0].shape for p in parts):
         raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous shape "

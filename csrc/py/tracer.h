@@ -25,6 +25,7 @@ struct Cell {
     int input;                    /* LEAF, CAPTURED: graph input; else -1 */
     uint8_t owner, layout;
     bool readonly;
+    int results, output;          /* while finishing: results that show this array, its graph output (-1: none yet) */
     int views[3];                 /* live tracers that are reshaped views if [Layout] says so */
 };
 
@@ -50,6 +51,7 @@ typedef struct {
     uint32_t version;
     int reg;                      /* PYTHON_SCALAR: its register */
     uint8_t kind;
+    int8_t viewed;                /* counted in cell->views[viewed]; -1: not */
 } Tracer;
 
 /* What the trace side knows of a graph input besides TraceInput. */
@@ -95,6 +97,8 @@ PyObject *trace_fail(Trace *t);
 uint32_t source_here(Trace *t);
 /* Whether the running frame belongs to NumPy (then hooks leave it alone). */
 bool caller_is_numpy(void);
+/* A hash of an array's elements, in any layout; 0 with an exception. */
+uint64_t array_hash(PyArrayObject *a);
 /* Input number of a captured ndarray; its elements are read at every call. -1 with an exception. */
 int trace_capture(Trace *t, PyObject *array);
 /* Input number of an array of our own that never changes. -1 with an exception. */
@@ -230,9 +234,13 @@ PyObject *tracer_value(Tracer *x, const char *what, const char *cure);
 /* ---- prim.c ---- */
 extern PyObject *core_functions, *core_methods, *core_creators;            /* _core._functions, _methods, _creators */
 extern PyMethodDef prim_methods[];
-/* o as a tracer (arrays captured, numbers constants). New reference. */
+/* o as an array tracer: arrays are captured, numbers become constants, sequences are stacked. New reference. */
 PyObject *as_tracer(Trace *t, PyObject *o);
-bool read_dtype(PyObject *o, Dtype *out);
+/* A view of x with its axes reversed. */
+PyObject *tracer_transpose(Tracer *x, const int *perm);
+PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank);
+/* A new array (or scalar) with x's value. */
+PyObject *tracer_copy(Tracer *x);
 
 /* ---- hooks.c ---- */
 bool hooks_init(void);

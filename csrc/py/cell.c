@@ -1,0 +1,245 @@
+/* Cells and the tracers on them: identity, views, versions, writes. */
+#include "py/tracer.h"
+#include "py/error.h"
+
+/* ---- cells ---- */
+
+static Cell *cell_new(Trace *t, Id node, Owner owner, Layout layout)
+{
+    Cell *c = PyMem_Calloc(1, sizeof *c);
+    if (!c) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    *c = (Cell){.trace = t, .next = t->priv->cells, .refs = 1, .node = node, .input = -1, .output = -1, .owner = owner, .layout = layout};
+    if (c->next)
+        c->next->prev = c;
+    t->priv->cells = c;
+    return c;
+}
+
+void cell_unref(Cell *c)
+{
+    if (--c->refs)
+        return;
+    if (c->trace) {
+        if (c->next)
+            c->next->prev = c->prev;
+        *(c->prev ? &c->prev->next : &c->trace->priv->cells) = c->next;
+    }
+    PyMem_Free(c);
+}
+
+/* The one place where an array's value changes. */
+void cell_rebind(Cell *c, Id node)
+{
+    Trace *t = c->trace;
+    if (t->priv->marks) {
+        Undo *u = vec_push(t->arena, &t->priv->journal);
+        if (!u)
+            return;
+        *u = (Undo){c, c->node, c->version};
+        c->refs++;
+    }
+    c->node = node;
+    c->version++;
+}
+
+/* ---- tracers ---- */
+
+/* A tracer on a cell; takes the reference to the cell over. */
+static PyObject *tracer_new(Cell *c, const Map *map, Id node, TracerKind kind, int reg)
+{
+    Tracer *x = c ? PyObject_New(Tracer, tracer_type) : NULL;
+    if (!x) {
+        if (c)
+            cell_unref(c);
+        return NULL;
+    }
+    x->cell = c;
+    x->map = map;
+    x->node = node;
+    x->version = c->version;
+    x->kind = kind;
+    x->reg = reg;
+    x->viewed = -1;
+    for (const Map *m = map; m && x->viewed < 0; m = m->parent)
+        if (m->reshape)
+            x->viewed = (int8_t)map->layout;
+    if (x->viewed >= 0)
+        c->views[x->viewed]++;
+    return (PyObject *)x;
+}
+
+PyObject *tracer_array(Trace *t, Id node, Layout layout)
+{
+    if (!node)
+        return trace_fail(t);
+    if (node_at(t->graph, node)->rank < 2)
+        layout = LAYOUT_C;
+    return tracer_new(cell_new(t, node, OWNER_LOCAL, layout), NULL, node, TRACER_ARRAY, -1);
+}
+
+PyObject *tracer_result(Trace *t, Id node, Layout layout)
+{
+    if (!node)
+        return trace_fail(t);
+    if (node_at(t->graph, node)->rank)
+        return tracer_array(t, node, layout);
+    return tracer_new(cell_new(t, node, OWNER_LOCAL, LAYOUT_C), NULL, node, TRACER_NUMPY_SCALAR, -1);
+}
+
+PyObject *tracer_scalar(Trace *t, int reg)
+{
+    Cell **shared = &t->priv->scalar_cell;
+    if (!*shared && !(*shared = cell_new(t, 0, OWNER_LOCAL, LAYOUT_C)))
+        return NULL;
+    (*shared)->refs++;
+    return tracer_new(*shared, NULL, 0, TRACER_PYTHON_SCALAR, reg);
+}
+
+PyObject *tracer_input(Trace *t, int input, Owner owner, TracerKind kind)
+{
+    Id node = t->graph->inputs.at[input];
+    Cell *c = cell_new(t, node, owner, t->priv->facts.at[input].constant ? LAYOUT_C : LAYOUT_INPUTS);
+    if (c) {
+        c->input = input;
+        c->readonly = t->priv->facts.at[input].readonly;
+    }
+    return tracer_new(c, NULL, node, kind, -1);
+}
+
+static Id derive(Cell *c, const Map *m)
+{
+    return m ? map_read(c->trace->graph, m, derive(c, m->parent)) : c->node;
+}
+
+PyObject *tracer_view(Tracer *base, Map *map)
+{
+    Cell *c = base->cell;
+    Id parent = !map ? 0 : map->parent == base->map ? tracer_node(base) : derive(c, map->parent);
+    Id node = parent ? map_read(c->trace->graph, map, parent) : 0;
+    if (!node)
+        return PyErr_Occurred() ? NULL : trace_fail(c->trace);
+    c->refs++;
+    return tracer_new(c, map, node, TRACER_ARRAY, -1);
+}
+
+Trace *tracer_trace(Tracer *x)
+{
+    Trace *t = x->cell->trace, *now = trace_current();
+    if (t && t == now)
+        return t;
+    const char *why = !t ? "its function has returned (it was leaked, for example into a global or an attribute): return the value instead"
+                    : t->thread != PyThread_get_thread_ident() ? "it belongs to a trace on another thread"
+                    : "it belongs to an outer trace: pass it as an argument";
+    char message[256];
+    snprintf(message, sizeof message, "a tracer is used where it has no value: %s", why);
+    if (now)
+        now->graph->src = source_here(now);
+    error_raise_at(error_class(ERR_LIMIT), message, now, now ? now->graph->src : 0);
+    return NULL;
+}
+
+Id tracer_node(Tracer *x)
+{
+    Cell *c = x->cell;
+    if (x->version != c->version) {
+        Id node = derive(c, x->map);
+        if (!node) {
+            trace_fail(c->trace);
+            return 0;
+        }
+        x->node = node;
+        x->version = c->version;
+    }
+    return x->node;
+}
+
+Dtype tracer_dtype(const Tracer *x)
+{
+    return (Dtype)node_at(x->cell->trace->graph, x->cell->node)->dtype;
+}
+
+int tracer_rank(const Tracer *x)
+{
+    return x->map ? x->map->rank : node_at(x->cell->trace->graph, x->cell->node)->rank;
+}
+
+const int64_t *tracer_shape(const Tracer *x)
+{
+    return x->map ? x->map->shape : node_shape(x->cell->trace->graph, x->cell->node);
+}
+
+/* NumPy gives results in the order of the strides of its operands, so only views that permute axes matter. */
+Layout tracer_layout(const Tracer *x)
+{
+    if (tracer_rank(x) < 2)
+        return LAYOUT_C;
+    for (const Map *m = x->map; m; m = m->parent) {
+        int last = -1;
+        for (int k = 0; !m->reshape && k < m->rank; k++) {
+            if (m->axis[k] >= 0 && m->axis[k] < last)
+                return LAYOUT_UNKNOWN;
+            if (m->axis[k] >= 0)
+                last = m->axis[k];
+        }
+    }
+    Layout own = x->cell->layout, seen = x->map ? x->map->layout : LAYOUT_C;
+    return own > seen ? own : seen;
+}
+
+/* ---- writes ---- */
+
+static bool refuse(PyObject *cls, const char *message)
+{
+    Trace *t = trace_current();
+    error_raise_at(cls, message, t, t ? t->graph->src : 0);
+    return false;
+}
+
+/* Reshapes are views in NumPy or copies, depending on memory; with such views alive a write has to know. */
+static bool views_known(Cell *c)
+{
+    if (c->views[LAYOUT_UNKNOWN] || (c->views[LAYOUT_INPUTS] && !trace_rely_contiguous(c->trace)))
+        return refuse(error_class(ERR_UNSUPPORTED), "a store into an array of which a reshaped or flattened version is in use: whether "
+                      "NumPy made that one a view or a copy depends on the memory layout; take a .copy() of it before the store");
+    return true;
+}
+
+bool tracer_writable(Tracer *x)
+{
+    if (x->kind != TRACER_ARRAY)
+        return refuse(PyExc_TypeError, "a NumPy scalar does not support item assignment");
+    if (x->cell->owner == OWNER_CAPTURED)
+        return refuse(error_class(ERR_LIMIT), "a store into a captured array (a global, closure variable or attribute): pass the array as an "
+                      "argument, then it is written back; or store into a copy");
+    if ((x->map && x->map->readonly) || x->cell->readonly)
+        return refuse(PyExc_ValueError, "assignment destination is read-only");
+    return views_known(x->cell);
+}
+
+static Id stored(Cell *c, const Map *m, Id value)
+{
+    if (!m || !value)
+        return value;
+    return stored(c, m->parent, map_write(c->trace->graph, m, derive(c, m->parent), value));
+}
+
+bool tracer_store(Tracer *x, Id value)
+{
+    Cell *c = x->cell;
+    if (!tracer_writable(x))
+        return false;
+    if (value && value == tracer_node(x))
+        return true;
+    Id node = stored(c, x->map, value);
+    if (!node) {
+        trace_fail(c->trace);
+        return false;
+    }
+    cell_rebind(c, node);
+    x->node = value;
+    x->version = c->version;
+    return true;
+}

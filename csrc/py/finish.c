@@ -1,0 +1,150 @@
+/* The end of a trace: what each result is made from, and which arguments are written back. */
+#include "py/tracer.h"
+#include "py/error.h"
+
+/* A captured array must not have changed while the function was traced: its elements are read when the compiled code runs. */
+static bool captured_unchanged(Trace *t)
+{
+    for (uint32_t k = 0; k < t->inputs.len; k++) {
+        uint64_t before = t->priv->facts.at[k].hash, now = before ? array_hash((PyArrayObject *)t->inputs.at[k].object) : 0;
+        if (before && !now)
+            return false;
+        if (before != now) {
+            PyErr_SetString(error_class(ERR_LIMIT), "an array that is not an argument was changed by NumPy while the function was traced; the compiled function "
+                            "would not repeat that: make the array an argument, or make it from tracers (np.array, np.zeros, ...)");
+            return false;
+        }
+    }
+    return true;
+}
+
+static int add_output(Trace *t, Id id)
+{
+    graph_output(t->graph, id);
+    return (int)t->graph->outputs.len - 1;
+}
+
+static void add_writebacks(Trace *t)
+{
+    for (uint32_t k = 0; k < t->priv->leaves.len; k++) {
+        Tracer *x = (Tracer *)t->priv->leaves.at[k];
+        Cell *c = x && x->kind == TRACER_ARRAY ? x->cell : NULL;
+        if (c && c->node != t->graph->inputs.at[c->input] && t->inputs.at[c->input].writeback < 0)
+            t->inputs.at[c->input].writeback = add_output(t, c->node);
+    }
+}
+
+static View *new_view(Trace *t, const View *v)
+{
+    View *out = arena_alloc(t->arena, sizeof *out);
+    if (out)
+        *out = *v;
+    return out;
+}
+
+/* The view of its array that a tracer shows, in words of memory; false: it cannot be said, or NumPy may have made a copy. */
+static bool view_of(Trace *t, const Tracer *x, View *out)
+{
+    const Node *base = node_at(t->graph, x->cell->node);
+    if (map_view(x->map, base->rank, out))
+        return true;
+    int64_t offset;
+    if (x->map->layout == LAYOUT_UNKNOWN || (x->map->layout == LAYOUT_INPUTS && x->cell->owner != OWNER_LOCAL
+        && !t->priv->facts.at[x->cell->input].contiguous))
+        return false;
+    memset(out, 0, sizeof *out);
+    if (!map_strides(x->map, base->rank, node_shape(t->graph, x->cell->node), out->step, &offset))
+        return false;
+    out->rank = x->map->rank;
+    out->base_rank = 1;
+    out->flat = true;
+    out->start[0] = offset;
+    memcpy(out->shape, x->map->shape, out->rank * sizeof *out->shape);
+    for (int k = 0; k < out->rank; k++) {
+        out->axis[k] = out->step[k] ? 0 : -1;
+        out->step[k] = out->step[k] ? out->step[k] : 1;
+    }
+    if (x->cell->owner != OWNER_LOCAL)
+        t->inputs.at[x->cell->input].contiguous = true;
+    return true;
+}
+
+static bool result_value(Trace *t, Tracer *x, TraceResult *out)
+{
+    Id id = tracer_node(x);
+    *out = (TraceResult){.kind = RESULT_NEW, .numpy_scalar = x->kind == TRACER_NUMPY_SCALAR};
+    out->output = id ? add_output(t, id) : 0;
+    return id != 0;
+}
+
+/* A result on an argument or captured array: the object, a view of it, or (where NumPy's own view cannot be said) its elements. */
+static bool result_input(Trace *t, Tracer *x, TraceResult *out)
+{
+    View v;
+    out->input = x->cell->input;
+    out->kind = RESULT_INPUT;
+    if (!x->map)
+        return true;
+    if (!view_of(t, x, &v))
+        return result_value(t, x, out);
+    out->kind = RESULT_INPUT_VIEW;
+    return (out->view = new_view(t, &v)) != NULL;
+}
+
+/* A result on an array made in the function; results on one array share one output. */
+static bool result_local(Trace *t, Tracer *x, TraceResult *out)
+{
+    Cell *c = x->cell;
+    View v;
+    if (c->results < 2)
+        return result_value(t, x, out);
+    if (x->map && !view_of(t, x, &v))
+        return result_value(t, x, out);
+    if (c->output < 0)
+        c->output = add_output(t, c->node);
+    *out = (TraceResult){.kind = x->map ? RESULT_NEW_VIEW : RESULT_NEW, .output = c->output};
+    return !x->map || (out->view = new_view(t, &v));
+}
+
+static bool result(Trace *t, PyObject *leaf, TraceResult *out)
+{
+    *out = (TraceResult){.kind = RESULT_OBJECT};
+    if (!is_tracer(leaf)) {
+        out->object = leaf;
+        return true;
+    }
+    Tracer *x = (Tracer *)leaf;
+    if (tracer_trace(x) != t)
+        return false;
+    if (x->kind == TRACER_PYTHON_SCALAR) {
+        out->kind = RESULT_REGISTER;
+        out->input = x->reg;
+        return true;
+    }
+    if (x->kind == TRACER_NUMPY_SCALAR)
+        return x->cell->owner == OWNER_LEAF ? result_input(t, x, out) : result_value(t, x, out);
+    if (x->cell->owner != OWNER_LOCAL && !t->priv->facts.at[x->cell->input].constant)
+        return result_input(t, x, out);
+    return result_local(t, x, out);
+}
+
+bool trace_finish(Trace *t, PyObject *const *leaves, int n, TraceResult *out)
+{
+    if (!captured_unchanged(t))
+        return false;
+    add_writebacks(t);
+    for (int k = 0; k < n; k++)
+        if (is_tracer(leaves[k]) && ((Tracer *)leaves[k])->kind == TRACER_ARRAY)
+            ((Tracer *)leaves[k])->cell->results++;
+    for (int k = 0; k < n; k++)
+        if (!result(t, leaves[k], &out[k])) {
+            if (!PyErr_Occurred())
+                trace_fail(t);
+            return false;
+        }
+    if (t->err.kind) {
+        trace_fail(t);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,231 @@
+/* Creation functions have no override protocol in NumPy, so while a trace runs the C functions themselves are redirected, in place: every
+ * reference to them, however it was obtained, then makes tracers in user code of a tracing thread. Everybody else gets the original.
+ *
+ * Uses two things that are no documented protocol: PyCFunctionObject.m_ml is exchanged, and slots of NumPy's types. Flags are checked first;
+ * a function that is not as expected stays as it is. PYXLA_HOOKS=0 leaves all as it is. */
+#include "py/tracer.h"
+#include "py/error.h"
+
+#define CREATORS(X) X(empty) X(zeros) X(array) X(asarray) X(asanyarray) X(ascontiguousarray) X(arange)
+
+enum {
+#define X(name) HOOK_##name,
+    CREATORS(X)
+#undef X
+    HOOK_COUNT
+};
+
+typedef PyObject *(*FastFunction)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+typedef struct {
+    const char *name;
+    PyCFunctionObject *function;  /* NumPy's; NULL: not hooked */
+    PyMethodDef *original, ours;
+    PyObject *creator;
+} Hook;
+static Hook hooks[HOOK_COUNT] = {
+#define X(id) [HOOK_##id] = {.name = #id},
+    CREATORS(X)
+#undef X
+};
+static int active;                /* running traces of the process */
+static bool disabled;
+static PyObject *install, *uninstall;
+
+static bool redirected(const Hook *h) { return trace_current() && h->creator && !caller_is_numpy(); }
+
+static PyObject *call_fast(const Hook *h, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+    if (redirected(h))
+        return PyObject_Vectorcall(h->creator, args, (size_t)n, kwnames);
+    return ((FastFunction)(void (*)(void))h->original->ml_meth)(self, args, n, kwnames);
+}
+
+static PyObject *call_tuple(const Hook *h, PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    if (redirected(h))
+        return PyObject_Call(h->creator, args, kwargs);
+    return ((PyCFunctionWithKeywords)(void (*)(void))h->original->ml_meth)(self, args, kwargs);
+}
+
+#define X(name) \
+    static PyObject *fast_##name(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) \
+    { \
+        return call_fast(&hooks[HOOK_##name], self, args, n, kwnames); \
+    } \
+    static PyObject *tuple_##name(PyObject *self, PyObject *args, PyObject *kwargs) \
+    { \
+        return call_tuple(&hooks[HOOK_##name], self, args, kwargs); \
+    }
+CREATORS(X)
+#undef X
+
+static const struct { PyCFunction fast, tuple; } trampolines[HOOK_COUNT] = {
+#define X(name) {(PyCFunction)(void (*)(void))fast_##name, (PyCFunction)(void (*)(void))tuple_##name},
+    CREATORS(X)
+#undef X
+};
+
+static void hook_prepare(Hook *h, int k, PyObject *np)
+{
+    PyObject *f = PyObject_GetAttrString(np, h->name);
+    if (f && PyCFunction_CheckExact(f)) {
+        PyMethodDef *def = ((PyCFunctionObject *)f)->m_ml;
+        bool fast = def->ml_flags == (METH_FASTCALL | METH_KEYWORDS), tuple = def->ml_flags == (METH_VARARGS | METH_KEYWORDS);
+        if (fast || tuple) {
+            h->function = (PyCFunctionObject *)Py_NewRef(f);
+            h->original = def;
+            h->ours = *def;
+            h->ours.ml_meth = fast ? trampolines[k].fast : trampolines[k].tuple;
+        }
+    }
+    Py_XDECREF(f);
+    PyErr_Clear();
+}
+
+/* ---- NumPy's scalar types called with a tracer, ndarray subscripts with one ---- */
+
+#define NTYPES 16
+static struct { PyTypeObject *type; newfunc original; } types[NTYPES];
+static binaryfunc array_getitem;
+static objobjargproc array_setitem;
+
+static newfunc original_new(PyTypeObject *type)
+{
+    for (PyTypeObject *base = type; base; base = base->tp_base)
+        for (int k = 0; k < NTYPES; k++)
+            if (types[k].type == base)
+                return types[k].original;
+    return NULL;
+}
+
+static PyObject *scalar_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *x = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : NULL;
+    if (!x || !is_tracer(x) || !trace_current()) {
+        newfunc original = original_new(type);
+        return original ? original(type, args, kwargs) : PyErr_Format(PyExc_TypeError, "cannot create a %s", type->tp_name);
+    }
+    PyObject *cast = PyDict_GetItemString(core_creators, "scalar");
+    return PyObject_CallFunctionObjArgs(cast, type, x, NULL);
+}
+
+static bool has_tracer(PyObject *key)
+{
+    if (is_tracer(key))
+        return true;
+    for (Py_ssize_t k = 0; PyTuple_CheckExact(key) && k < PyTuple_GET_SIZE(key); k++)
+        if (is_tracer(PyTuple_GET_ITEM(key, k)))
+            return true;
+    return false;
+}
+
+static PyObject *getitem(PyObject *array, PyObject *key)
+{
+    if (!trace_current() || !has_tracer(key) || !PyArray_CheckExact(array) || caller_is_numpy())
+        return array_getitem(array, key);
+    Trace *t = op_begin();
+    PyObject *x = t ? as_tracer(t, array) : NULL, *r = x ? tracer_getitem(x, key) : NULL;
+    Py_XDECREF(x);
+    return r;
+}
+
+static int setitem(PyObject *array, PyObject *key, PyObject *value)
+{
+    if (!trace_current() || !value || (!has_tracer(key) && !is_tracer(value)) || !PyArray_CheckExact(array) || caller_is_numpy())
+        return array_setitem(array, key, value);
+    Trace *t = op_begin();
+    PyObject *x = t ? as_tracer(t, array) : NULL;
+    int r = x ? tracer_setitem(x, key, value) : -1;    /* refuses, and says why */
+    Py_XDECREF(x);
+    return r;
+}
+
+static void prepare_slots(void)
+{
+    PyTypeObject *const all[NTYPES] = {
+        &PyBoolArrType_Type, &PyByteArrType_Type, &PyShortArrType_Type, &PyIntArrType_Type, &PyLongArrType_Type, &PyLongLongArrType_Type,
+        &PyUByteArrType_Type, &PyUShortArrType_Type, &PyUIntArrType_Type, &PyULongArrType_Type, &PyULongLongArrType_Type,
+        &PyHalfArrType_Type, &PyFloatArrType_Type, &PyDoubleArrType_Type, &PyCFloatArrType_Type, &PyCDoubleArrType_Type,
+    };
+    for (int k = 0; k < NTYPES; k++) {
+        types[k].type = all[k];
+        types[k].original = all[k]->tp_new;
+    }
+    array_getitem = PyArray_Type.tp_as_mapping->mp_subscript;
+    array_setitem = PyArray_Type.tp_as_mapping->mp_ass_subscript;
+}
+
+static void exchange_slots(bool ours)
+{
+    for (int k = 0; k < NTYPES; k++)
+        types[k].type->tp_new = ours ? scalar_new : types[k].original;
+    PyArray_Type.tp_as_mapping->mp_subscript = ours ? getitem : array_getitem;
+    PyArray_Type.tp_as_mapping->mp_ass_subscript = ours ? setitem : array_setitem;
+}
+
+/* ---- on and off ---- */
+
+bool hooks_init(void)
+{
+    const char *off = getenv("PYXLA_HOOKS");
+    disabled = off && !strcmp(off, "0");
+    PyObject *np = PyImport_ImportModule("numpy");
+    for (int k = 0; np && k < HOOK_COUNT; k++)
+        hook_prepare(&hooks[k], k, np);
+    prepare_slots();
+    Py_XDECREF(np);
+    return np != NULL;
+}
+
+/* pyxla/_creation.py, imported at the first trace, which registers what the hooks call. */
+static bool load_creators(void)
+{
+    if (install)
+        return true;
+    PyObject *module = PyImport_ImportModule("pyxla._creation");
+    PyObject *on = module ? PyObject_GetAttrString(module, "install") : NULL;
+    uninstall = on ? PyObject_GetAttrString(module, "uninstall") : NULL;
+    for (int k = 0; uninstall && k < HOOK_COUNT; k++)
+        hooks[k].creator = PyDict_GetItemString(core_creators, hooks[k].name);
+    Py_XDECREF(module);
+    install = uninstall ? on : NULL;
+    return install != NULL;
+}
+
+static bool call(PyObject *f)
+{
+    PyObject *r = PyObject_CallNoArgs(f);
+    Py_XDECREF(r);
+    return r != NULL;
+}
+
+bool hooks_enter(void)
+{
+    if (!load_creators())
+        return false;
+    if (active++ || disabled)
+        return true;
+    for (int k = 0; k < HOOK_COUNT; k++)
+        if (hooks[k].function)
+            hooks[k].function->m_ml = &hooks[k].ours;
+    exchange_slots(true);
+    if (call(install))
+        return true;
+    hooks_leave();
+    return false;
+}
+
+void hooks_leave(void)
+{
+    if (--active || disabled)
+        return;
+    for (int k = 0; k < HOOK_COUNT; k++)
+        if (hooks[k].function)
+            hooks[k].function->m_ml = hooks[k].original;
+    exchange_slots(false);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (!call(uninstall))
+        PyErr_WriteUnraisable(uninstall);
+    PyErr_Restore(type, value, traceback);
+}

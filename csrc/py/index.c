@@ -1,0 +1,300 @@
+/* Basic indexing: integers, slices, newaxis and Ellipsis, read as views and written through them. */
+#include "py/tracer.h"
+#include "py/error.h"
+
+/* The map that a key describes, while it is read. */
+typedef struct {
+    Trace *t;
+    Tracer *x;
+    const int64_t *shape;
+    int base_rank, at, rank;      /* at: next axis of the base */
+    bool scalar;                  /* integers only: the result is a NumPy scalar */
+    int8_t axis[MAX_RANK];
+    int64_t extent[MAX_RANK], step[MAX_RANK], start[MAX_RANK];
+    Id offset[MAX_RANK];
+} Key;
+
+static bool fail(Key *k, ErrKind kind, const char *message)
+{
+    err_set(&k->t->err, kind, "%s", message);
+    k->t->err.src = k->t->graph->src;
+    trace_fail(k->t);
+    return false;
+}
+
+static bool add_axis(Key *k, int axis, int64_t extent, int64_t step)
+{
+    if (k->rank == MAX_RANK)
+        return fail(k, ERR_INDEX, "too many axes in an index");
+    k->axis[k->rank] = (int8_t)axis;
+    k->extent[k->rank] = extent;
+    k->step[k->rank++] = step;
+    return true;
+}
+
+static bool out_of_bounds(Key *k, int64_t i)
+{
+    char message[128];
+    snprintf(message, sizeof message, "index %lld is out of bounds for axis %d with size %lld", (long long)i, k->at, (long long)k->shape[k->at]);
+    return fail(k, ERR_INDEX, message);
+}
+
+static bool add_integer(Key *k, int64_t i)
+{
+    int64_t n = k->shape[k->at];
+    if (i < -n || i >= n)
+        return out_of_bounds(k, i);
+    k->start[k->at++] = i < 0 ? i + n : i;
+    return true;
+}
+
+static Id clamp(Graph *g, Id i, int64_t n)
+{
+    i = graph_binary(g, OP_maximum, i, graph_const(g, DT_int64, 0));
+    return graph_binary(g, OP_minimum, i, graph_const(g, DT_int64, n - 1));
+}
+
+/* An index known only in the run: checked, wrapped, and clamped so that a failed check reads nothing outside. */
+static bool add_dynamic(Key *k, Id i)
+{
+    Graph *g = k->t->graph;
+    int64_t n = k->shape[k->at];
+    if (n == 0)
+        return out_of_bounds(k, 0);
+    i = i ? graph_cast(g, i, DT_int64) : 0;
+    Id low = graph_binary(g, OP_less_equal, graph_const(g, DT_int64, -n), i), high = graph_binary(g, OP_less, i, graph_const(g, DT_int64, n));
+    Id ok = graph_check(g, graph_binary(g, OP_logical_and, low, high), CHECK_INDEX);
+    Id wrapped = graph_binary(g, OP_add, i, graph_const(g, DT_int64, n));
+    i = graph_where(g, graph_binary(g, OP_less, i, graph_const(g, DT_int64, 0)), wrapped, i);
+    k->offset[k->at] = clamp(g, i, n);
+    if (!ok || !k->offset[k->at]) {
+        trace_fail(k->t);
+        return false;
+    }
+    k->at++;
+    return true;
+}
+
+static bool add_slice(Key *k, PyObject *slice)
+{
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(slice, &start, &stop, &step) < 0)
+        return false;
+    Py_ssize_t n = PySlice_AdjustIndices(k->shape[k->at], &start, &stop, step);
+    k->scalar = false;
+    if (!add_axis(k, k->at, n, n ? step : 1))
+        return false;
+    k->start[k->at++] = n ? start : 0;
+    return true;
+}
+
+static bool advanced(Key *k, const char *what)
+{
+    char message[256];
+    snprintf(message, sizeof message, "indexing with %s is not supported in a jitted function; use np.where(mask, a, b) instead of x[mask], "
+             "and slices or single integers instead of arrays of indices", what);
+    return fail(k, ERR_UNSUPPORTED, message);
+}
+
+static bool add_tracer(Key *k, Tracer *i)
+{
+    if (tracer_trace(i) != k->t)
+        return false;
+    if (i->kind == TRACER_PYTHON_SCALAR) {
+        PyObject *value = scalars_value(k->t->scalars, i->reg);
+        if (PyLong_CheckExact(value))
+            return add_dynamic(k, trace_register(k->t, i->reg, DT_int64));
+        if (PyBool_Check(value))
+            return advanced(k, "a bool");
+        return fail(k, ERR_INDEX, "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices");
+    }
+    DtypeKind kind = dtype_info[tracer_dtype(i)].kind;
+    if (kind == DKIND_BOOL)
+        return advanced(k, "an array of bools");
+    if (kind != DKIND_INT && kind != DKIND_UINT)
+        return fail(k, ERR_INDEX, "arrays used as indices must be of integer (or boolean) type");
+    if (tracer_rank(i))
+        return advanced(k, "an array of integers");
+    Id node = tracer_node(i);
+    int64_t bits;
+    return node && node_const(k->t->graph, node, &bits) ? add_integer(k, eval_elementwise(OP_cast, tracer_dtype(i), DT_int64, bits, 0, 0))
+                                                        : node && add_dynamic(k, node);
+}
+
+static bool add_item(Key *k, PyObject *item, int consumed)
+{
+    if (item == Py_None) {
+        k->scalar = false;
+        return add_axis(k, -1, 1, 1);
+    }
+    if (item == Py_Ellipsis) {
+        k->scalar = false;
+        for (int n = k->base_rank - consumed; n > 0; n--, k->at++)
+            if (!add_axis(k, k->at, k->shape[k->at], 1))
+                return false;
+        return true;
+    }
+    if (PySlice_Check(item))
+        return add_slice(k, item);
+    if (is_tracer(item))
+        return add_tracer(k, (Tracer *)item);
+    if (PyBool_Check(item) || PyArray_IsScalar(item, Bool))
+        return advanced(k, "a bool");
+    if (PyArray_Check(item) || PyList_Check(item) || PyTuple_Check(item))
+        return advanced(k, "an array or a list");
+    if (!PyIndex_Check(item))
+        return fail(k, ERR_INDEX, "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices");
+    Py_ssize_t i = PyNumber_AsSsize_t(item, PyExc_IndexError);
+    return (i != -1 || !PyErr_Occurred()) && add_integer(k, i);
+}
+
+/* Axes of the base that the items use, -1: an exception. */
+static int count_axes(Key *k, PyObject *const *items, Py_ssize_t n)
+{
+    int used = 0, ellipses = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        ellipses += items[i] == Py_Ellipsis;
+        used += items[i] != Py_None && items[i] != Py_Ellipsis;
+    }
+    char message[128];
+    snprintf(message, sizeof message, "too many indices for array: array is %d-dimensional, but %d were indexed", k->base_rank, used);
+    if (ellipses > 1)
+        return fail(k, ERR_INDEX, "an index can only have a single ellipsis ('...')") - 1;
+    if (used > k->base_rank)
+        return fail(k, ERR_INDEX, message) - 1;
+    return used;
+}
+
+static bool key_read(Key *k, Trace *t, Tracer *x, PyObject *key)
+{
+    *k = (Key){.t = t, .x = x, .shape = tracer_shape(x), .base_rank = tracer_rank(x), .scalar = true};
+    bool tuple = PyTuple_Check(key);
+    PyObject *const *items = tuple ? &PyTuple_GET_ITEM(key, 0) : &key;
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
+    int used = count_axes(k, items, n);
+    for (Py_ssize_t i = 0; used >= 0 && i < n; i++)
+        if (!add_item(k, items[i], used))
+            return false;
+    if (used < 0)
+        return false;
+    k->scalar &= k->at == k->base_rank;
+    while (k->at < k->base_rank) {
+        if (!add_axis(k, k->at, k->shape[k->at], 1))
+            return false;
+        k->at++;
+    }
+    return true;
+}
+
+/* The view that a key describes; of a NumPy scalar, which cannot change, of an array of its own. */
+static PyObject *key_view(const Key *k)
+{
+    if (k->x->kind == TRACER_NUMPY_SCALAR) {
+        Id node = tracer_node(k->x);
+        PyObject *base = node ? tracer_array(k->t, node, LAYOUT_C) : NULL;
+        PyObject *view = base ? tracer_view((Tracer *)base, map_basic(k->t, NULL, k->rank, 0, k->axis, k->extent, k->step, k->start, NULL)) : NULL;
+        Py_XDECREF(base);
+        return view;
+    }
+    return tracer_view(k->x, map_basic(k->t, k->x->map, k->rank, k->base_rank, k->axis, k->extent, k->step, k->start, k->offset));
+}
+
+static Trace *subscript_trace(PyObject *self, const char *verb)
+{
+    Tracer *x = (Tracer *)self;
+    Trace *t = tracer_trace(x) ? op_begin() : NULL;
+    if (t && x->kind == TRACER_PYTHON_SCALAR) {
+        PyErr_Format(PyExc_TypeError, "'%s' object %s", Py_TYPE(scalars_value(t->scalars, x->reg))->tp_name, verb);
+        return NULL;
+    }
+    return t;
+}
+
+PyObject *tracer_getitem(PyObject *self, PyObject *key)
+{
+    Trace *t = subscript_trace(self, "is not subscriptable");
+    Key k;
+    if (!t || !key_read(&k, t, (Tracer *)self, key))
+        return NULL;
+    PyObject *view = key_view(&k);
+    if (!view || !k.scalar)
+        return view;
+    PyObject *scalar = tracer_result(t, ((Tracer *)view)->node, LAYOUT_C);
+    Py_DECREF(view);
+    return scalar;
+}
+
+PyObject *tracer_item(PyObject *self, Py_ssize_t i)
+{
+    PyObject *key = PyLong_FromSsize_t(i), *item = key ? tracer_getitem(self, key) : NULL;
+    Py_XDECREF(key);
+    return item;
+}
+
+/* ---- writes ---- */
+
+/* A mask of the array's leading axes as a key: its node, 0: it is not one (or an exception). */
+static Id mask_of(Trace *t, Tracer *x, PyObject *key)
+{
+    Operand m;
+    bool traced = is_tracer(key) && ((Tracer *)key)->kind != TRACER_PYTHON_SCALAR;
+    bool array = PyArray_CheckExact(key) && PyArray_TYPE((PyArrayObject *)key) == NPY_BOOL;
+    if ((!traced && !array) || !operand_read(t, key, &m, false) || m.code != DT_bool_)
+        return 0;
+    const Node *n = node_at(t->graph, m.node);
+    const int64_t *have = node_shape(t->graph, m.node), *shape = tracer_shape(x);
+    int rank = tracer_rank(x);
+    if (n->rank > rank || n->rank == 0 || memcmp(have, shape, n->rank * sizeof *have))
+        return 0;
+    int64_t wide[MAX_RANK];
+    for (int k = 0; k < rank; k++)
+        wide[k] = k < n->rank ? have[k] : 1;
+    Id id = n->rank == rank ? m.node : graph_reshape(t->graph, m.node, wide, rank);
+    return broadcast_to(t->graph, id, shape, rank);
+}
+
+static bool one_value(PyObject *value)
+{
+    return is_number(value) || PyArray_IsScalar(value, Generic) || (is_tracer(value) && (((Tracer *)value)->kind == TRACER_PYTHON_SCALAR || !tracer_rank((Tracer *)value)))
+        || (PyArray_CheckExact(value) && PyArray_NDIM((PyArrayObject *)value) == 0);
+}
+
+/* x[mask] = number: every element is decided on its own. */
+static int store_masked(Trace *t, Tracer *x, Id mask, PyObject *value)
+{
+    if (!one_value(value)) {
+        err_set(&t->err, ERR_UNSUPPORTED, "x[mask] = array is not supported in a jitted function, only x[mask] = number; use np.where(mask, a, b) "
+                "with an array a of x's shape");
+        t->err.src = t->graph->src;
+        trace_fail(t);
+        return -1;
+    }
+    Id v = value_for_store(t, value, tracer_dtype(x), tracer_shape(x), tracer_rank(x)), old = v ? tracer_node(x) : 0;
+    Id node = old ? graph_where(t->graph, mask, v, old) : 0;
+    if (!node && !PyErr_Occurred())
+        trace_fail(t);
+    return node && tracer_store(x, node) ? 0 : -1;
+}
+
+int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
+{
+    Tracer *x = (Tracer *)self;
+    Trace *t = subscript_trace(self, "does not support item assignment");
+    if (!t || !tracer_writable(x))
+        return -1;
+    if (!value) {
+        PyErr_SetString(PyExc_ValueError, "cannot delete array elements");
+        return -1;
+    }
+    Id mask = mask_of(t, x, key);
+    if (mask)
+        return store_masked(t, x, mask, value);
+    Key k;
+    if (PyErr_Occurred() || !key_read(&k, t, x, key))
+        return -1;
+    Id v = value_for_store(t, value, tracer_dtype(x), k.extent, k.rank);
+    PyObject *view = v ? key_view(&k) : NULL;
+    bool ok = view && tracer_store((Tracer *)view, v);
+    Py_XDECREF(view);
+    return ok ? 0 : -1;
+}

@@ -1,0 +1,217 @@
+/* Python's operators on tracers: arrays go to the ufunc of the same name, numbers among themselves to the scalar program. */
+#include "py/tracer.h"
+#include "py/error.h"
+
+static bool python_scalar(PyObject *o)
+{
+    return is_tracer(o) ? ((Tracer *)o)->kind == TRACER_PYTHON_SCALAR : is_number(o);
+}
+
+#define BINARY(name, scalar) \
+    static PyObject *op_##name(PyObject *a, PyObject *b) \
+    { \
+        return python_scalar(a) && python_scalar(b) ? scalar_operate(scalar, a, b, NULL) : ufunc_binary(UF_##name, a, b); \
+    } \
+    static PyObject *inplace_##name(PyObject *a, PyObject *b) \
+    { \
+        if (((Tracer *)a)->kind != TRACER_ARRAY) \
+            Py_RETURN_NOTIMPLEMENTED; \
+        return ufunc_inplace(UF_##name, (Tracer *)a, b); \
+    }
+BINARY(add, SCALAR_ADD)
+BINARY(subtract, SCALAR_SUB)
+BINARY(multiply, SCALAR_MUL)
+BINARY(divide, SCALAR_TRUEDIV)
+BINARY(floor_divide, SCALAR_FLOORDIV)
+BINARY(remainder, SCALAR_MOD)
+BINARY(left_shift, SCALAR_LSHIFT)
+BINARY(right_shift, SCALAR_RSHIFT)
+BINARY(bitwise_and, SCALAR_AND)
+BINARY(bitwise_or, SCALAR_OR)
+BINARY(bitwise_xor, SCALAR_XOR)
+
+#define UNARY(name, scalar) \
+    static PyObject *op_##name(PyObject *a) \
+    { \
+        return python_scalar(a) ? scalar_operate(scalar, a, NULL, NULL) : ufunc_unary(UF_##name, a); \
+    }
+UNARY(negative, SCALAR_NEG)
+UNARY(positive, SCALAR_POS)
+UNARY(absolute, SCALAR_ABS)
+UNARY(invert, SCALAR_INVERT)
+
+static PyObject *op_divmod(PyObject *a, PyObject *b)
+{
+    if (!python_scalar(a) || !python_scalar(b))
+        return ufunc_binary(UF_divmod, a, b);
+    PyObject *q = op_floor_divide(a, b), *r = q ? op_remainder(a, b) : NULL;
+    PyObject *both = r ? PyTuple_Pack(2, q, r) : NULL;
+    Py_XDECREF(q);
+    Py_XDECREF(r);
+    return both;
+}
+
+static PyObject *op_matmul(PyObject *a, PyObject *b)
+{
+    static PyObject *matmul;
+    if (!matmul) {
+        PyObject *np = PyImport_ImportModule("numpy");
+        matmul = np ? PyObject_GetAttrString(np, "matmul") : NULL;
+        Py_XDECREF(np);
+        if (!matmul)
+            return NULL;
+    }
+    PyObject *args[] = {a, matmul, PyUnicode_InternFromString("__call__"), a, b};
+    PyObject *r = args[2] ? tracer_array_ufunc(a, args + 1, 4, NULL) : NULL;
+    Py_XDECREF(args[2]);
+    return r;
+}
+
+static PyObject *inplace_matmul(PyObject *a, PyObject *b)
+{
+    PyObject *r = op_matmul(a, b);
+    if (!r || r == Py_NotImplemented || ((Tracer *)a)->kind != TRACER_ARRAY)
+        return r;
+    bool ok = tracer_setitem(a, Py_Ellipsis, r) == 0;
+    Py_DECREF(r);
+    return ok ? Py_NewRef(a) : NULL;
+}
+
+/* ---- power ---- */
+
+/* Whether a number is the exponent `value`; a traced number is guarded by the answer. -1: an exception. */
+static int exponent_is(PyObject *b, PyObject *value)
+{
+    if (!is_tracer(b))
+        return PyObject_RichCompareBool(b, value, Py_EQ);
+    PyObject *same = scalar_operate(SCALAR_EQ, b, value, NULL);
+    PyObject *answer = same ? scalar_concrete((Tracer *)same) : NULL;
+    int r = answer ? answer == Py_True : -1;
+    Py_XDECREF(same);
+    Py_XDECREF(answer);
+    return r;
+}
+
+static int choose(PyObject *b, double value, bool integer, Ufunc ufunc, Ufunc *out)
+{
+    PyObject *v = integer ? PyLong_FromLong((long)value) : PyFloat_FromDouble(value);
+    int same = v ? exponent_is(b, v) : -1;
+    Py_XDECREF(v);
+    if (same > 0)
+        *out = ufunc;
+    return same;
+}
+
+/* NumPy's array ** number: exactly 2, -1 and 0.5 are other ufuncs for floats. 1: *out is set, 0: power, -1: an exception. */
+static int fast_power(PyObject *a, PyObject *b, Ufunc *out)
+{
+    if (!is_tracer(a) || ((Tracer *)a)->kind == TRACER_PYTHON_SCALAR || !python_scalar(b))
+        return 0;
+    if (!tracer_trace((Tracer *)a))
+        return -1;
+    DtypeKind kind = dtype_info[tracer_dtype((Tracer *)a)].kind;
+    if (kind != DKIND_FLOAT && kind != DKIND_COMPLEX)
+        return 0;
+    PyObject *number = b;
+    if (is_tracer(b)) {
+        Trace *t = tracer_trace((Tracer *)b);
+        if (!t)
+            return -1;
+        number = scalars_value(t->scalars, ((Tracer *)b)->reg);
+    }
+    if (PyFloat_CheckExact(number))
+        return choose(b, 0.5, false, UF_sqrt, out);
+    if (!PyLong_CheckExact(number))
+        return 0;
+    int square = choose(b, 2, true, UF_square, out);
+    return square ? square : choose(b, -1, true, UF_reciprocal, out);
+}
+
+static PyObject *op_power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    if (modulus != Py_None)
+        Py_RETURN_NOTIMPLEMENTED;
+    if (python_scalar(a) && python_scalar(b))
+        return scalar_operate(SCALAR_POW, a, b, NULL);
+    Ufunc u;
+    int fast = fast_power(a, b, &u);
+    return fast < 0 ? NULL : fast ? ufunc_unary(u, a) : ufunc_binary(UF_power, a, b);
+}
+
+static PyObject *inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    if (((Tracer *)a)->kind != TRACER_ARRAY || modulus != Py_None)
+        Py_RETURN_NOTIMPLEMENTED;
+    Ufunc u;
+    int fast = fast_power(a, b, &u);
+    if (fast <= 0)
+        return fast < 0 ? NULL : ufunc_inplace(UF_power, (Tracer *)a, b);
+    PyObject *r = ufunc_unary(u, a);
+    bool ok = r && tracer_setitem(a, Py_Ellipsis, r) == 0;
+    Py_XDECREF(r);
+    return ok ? Py_NewRef(a) : NULL;
+}
+
+/* ---- comparisons ---- */
+
+PyObject *tracer_compare(PyObject *a, PyObject *b, int op)
+{
+    static const Ufunc ufunc[] = {[Py_LT] = UF_less, [Py_LE] = UF_less_equal, [Py_EQ] = UF_equal, [Py_NE] = UF_not_equal, [Py_GT] = UF_greater, [Py_GE] = UF_greater_equal};
+    if (python_scalar(a) && python_scalar(b))
+        return scalar_operate((ScalarOp)(SCALAR_LT + op), a, b, NULL);
+    return ufunc_binary(ufunc[op], a, b);
+}
+
+/* ---- values ---- */
+
+static int op_bool(PyObject *a)
+{
+    Tracer *x = (Tracer *)a;
+    PyObject *v;
+    if (x->kind == TRACER_PYTHON_SCALAR)
+        v = scalar_concrete(x);
+    else
+        v = tracer_value(x, "bool()", "use np.where(condition, a, b) instead of a branch; np.logical_and, np.logical_or and np.logical_not instead of "
+                         "and, or and not; or make what decides an argument in static_argnums or a Python number");
+    int truth = v ? PyObject_IsTrue(v) : -1;
+    Py_XDECREF(v);
+    return truth;
+}
+
+static PyObject *value_of(PyObject *a, const char *what, const char *cure)
+{
+    Tracer *x = (Tracer *)a;
+    return x->kind == TRACER_PYTHON_SCALAR ? scalar_concrete(x) : tracer_value(x, what, cure);
+}
+
+static PyObject *op_int(PyObject *a)
+{
+    PyObject *v = value_of(a, "int()", "use x.astype(int), or pass the number as a Python int argument"), *r = v ? PyNumber_Long(v) : NULL;
+    Py_XDECREF(v);
+    return r;
+}
+
+static PyObject *op_float(PyObject *a)
+{
+    PyObject *v = value_of(a, "float()", "use x.astype(float) and np functions instead of math's, or return the array and convert it outside");
+    PyObject *r = v ? PyNumber_Float(v) : NULL;
+    Py_XDECREF(v);
+    return r;
+}
+
+static PyObject *op_index(PyObject *a)
+{
+    PyObject *v = value_of(a, "an index, a range, a slice bound or a shape", "these need a number: pass it as a Python int argument");
+    PyObject *r = v ? PyNumber_Index(v) : NULL;
+    Py_XDECREF(v);
+    return r;
+}
+
+#define PAIR(slot, name) {Py_nb_##slot, op_##name}, {Py_nb_inplace_##slot, inplace_##name}
+PyType_Slot operator_slots[] = {
+    PAIR(add, add), PAIR(subtract, subtract), PAIR(multiply, multiply), PAIR(true_divide, divide), PAIR(floor_divide, floor_divide),
+    PAIR(remainder, remainder), PAIR(lshift, left_shift), PAIR(rshift, right_shift), PAIR(and, bitwise_and), PAIR(or, bitwise_or),
+    PAIR(xor, bitwise_xor), PAIR(matrix_multiply, matmul), PAIR(power, power), {Py_nb_divmod, op_divmod}, {Py_nb_negative, op_negative},
+    {Py_nb_positive, op_positive}, {Py_nb_absolute, op_absolute}, {Py_nb_invert, op_invert}, {Py_nb_bool, op_bool}, {Py_nb_int, op_int},
+    {Py_nb_float, op_float}, {Py_nb_index, op_index}, {0, NULL},
+};

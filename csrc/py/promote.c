@@ -1,0 +1,88 @@
+/* NumPy's promotion: which loop a ufunc runs for given dtypes, asked of NumPy once and remembered. */
+#include "py/promote.h"
+#include "base/hash.h"
+
+typedef struct { uint64_t key; Loop loop; } Known;
+static Known *table;
+static size_t cap, len;
+
+static Known *slot_of(Known *at, size_t size, uint64_t key)
+{
+    size_t i = hash_mix(key, 1) & (size - 1);
+    while (at[i].key && at[i].key != key)
+        i = (i + 1) & (size - 1);
+    return &at[i];
+}
+
+static bool grow(void)
+{
+    size_t size = cap ? 2 * cap : 256;
+    Known *at = PyMem_Calloc(size, sizeof *at);
+    if (!at) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (size_t k = 0; k < cap; k++)
+        if (table[k].key)
+            *slot_of(at, size, table[k].key) = table[k];
+    PyMem_Free(table);
+    table = at;
+    cap = size;
+    return true;
+}
+
+static PyObject *code_type(uint8_t code)
+{
+    switch (code) {
+    case CODE_INT: return Py_NewRef((PyObject *)&PyLong_Type);
+    case CODE_FLOAT: return Py_NewRef((PyObject *)&PyFloat_Type);
+    case CODE_COMPLEX: return Py_NewRef((PyObject *)&PyComplex_Type);
+    case CODE_OTHER: return Py_NewRef(Py_None);
+    }
+    return dtype_to_numpy((Dtype)code);
+}
+
+bool loop_resolve(PyObject *ufunc, int nin, int nout, const uint8_t *codes, PyObject *kwargs, Loop *out)
+{
+    PyObject *types = PyTuple_New(nin + nout), *method = NULL, *args = NULL, *result = NULL;
+    bool ok = types != NULL;
+    for (int k = 0; ok && k < nin + nout; k++) {
+        PyObject *type = code_type(codes[k]);
+        ok = type != NULL;
+        if (ok)
+            PyTuple_SET_ITEM(types, k, type);
+    }
+    ok = ok && (method = PyObject_GetAttrString(ufunc, "resolve_dtypes")) && (args = PyTuple_Pack(1, types))
+      && (result = PyObject_Call(method, args, kwargs));
+    memset(out, 0, sizeof *out);
+    for (int k = 0; ok && k < nin + nout; k++) {
+        Dtype d = dtype_from_numpy(PyTuple_GET_ITEM(result, k), "result");
+        ok = d != DT_COUNT;
+        out->dtype[k] = (uint8_t)d;
+    }
+    Py_XDECREF(types);
+    Py_XDECREF(method);
+    Py_XDECREF(args);
+    Py_XDECREF(result);
+    return ok;
+}
+
+bool loop_find(PyObject *ufunc, unsigned number, int nin, int nout, const uint8_t *codes, Loop *out)
+{
+    uint64_t key = number + 1;
+    for (int k = 0; k < nin + nout; k++)
+        key = key << 8 | codes[k];
+    if (2 * len >= cap && !grow())
+        return false;
+    Known *known = slot_of(table, cap, key);
+    if (!known->key) {
+        Loop loop;
+        if (!loop_resolve(ufunc, nin, nout, codes, NULL, &loop))
+            return false;
+        known = slot_of(table, cap, key);    /* the table may have grown while Python ran */
+        len += !known->key;
+        *known = (Known){key, loop};
+    }
+    *out = known->loop;
+    return true;
+}

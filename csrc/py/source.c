@@ -1,0 +1,127 @@
+/* Where the user wrote an operation: (code object, instruction), interned per trace, decoded only for messages. */
+#include "py/tracer.h"
+#include "base/hash.h"
+#include <frameobject.h>
+
+static PyObject *frame_globals(PyFrameObject *f)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return PyFrame_GetGlobals(f);
+#else
+    return Py_NewRef(f->f_globals);
+#endif
+}
+
+static int frame_lasti(PyFrameObject *f)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return PyFrame_GetLasti(f);
+#else
+    return f->f_lasti * 2;    /* 3.10 counts instructions, PyCode_Addr2Line() bytes */
+#endif
+}
+
+static bool in_package(const char *name, const char *package, size_t n)
+{
+    return !strncmp(name, package, n) && (name[n] == 0 || name[n] == '.');
+}
+
+enum { FRAME_USER, FRAME_NUMPY = 1, FRAME_PYXLA = 2 };
+static int frame_owner(PyFrameObject *f)
+{
+    PyObject *globals = frame_globals(f);
+    PyObject *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
+    const char *s = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    int owner = !s ? FRAME_USER : in_package(s, "numpy", 5) ? FRAME_NUMPY : in_package(s, "pyxla", 5) ? FRAME_PYXLA : FRAME_USER;
+    Py_XDECREF(globals);
+    return owner;
+}
+
+bool caller_is_numpy(void)
+{
+    PyFrameObject *f = PyEval_GetFrame();
+    return f && frame_owner(f) != FRAME_USER;
+}
+
+/* Whether a frame's code is ours or NumPy's, remembered by code object. */
+static bool frame_internal(Trace *t, PyFrameObject *f, PyObject *code)
+{
+    __typeof__(t->priv->frames[0]) *seen = &t->priv->frames[(uintptr_t)code >> 5 & 63];
+    if (seen->code != code) {
+        Py_XSETREF(seen->code, Py_NewRef(code));
+        seen->internal = frame_owner(f) != FRAME_USER;
+    }
+    return seen->internal;
+}
+
+static uint32_t *source_slot(struct TracePrivate *p, PyObject *code, int lasti)
+{
+    uint32_t mask = p->source_cap - 1, i = (uint32_t)hash_mix((uintptr_t)code, (uint64_t)lasti) & mask;
+    while (p->source_table[i]) {
+        Source *s = &p->sources.at[p->source_table[i] - 1];
+        if (s->code == code && s->lasti == lasti)
+            break;
+        i = (i + 1) & mask;
+    }
+    return &p->source_table[i];
+}
+
+static bool grow_table(struct TracePrivate *p)
+{
+    uint32_t cap = p->source_cap ? p->source_cap * 2 : 64, *table = PyMem_Calloc(cap, sizeof *table);
+    if (!table)
+        return false;
+    PyMem_Free(p->source_table);
+    p->source_table = table;
+    p->source_cap = cap;
+    for (uint32_t k = 0; k < p->sources.len; k++)
+        *source_slot(p, p->sources.at[k].code, p->sources.at[k].lasti) = k + 1;
+    return true;
+}
+
+static uint32_t source_intern(Trace *t, PyObject *code, int lasti)
+{
+    struct TracePrivate *p = t->priv;
+    if (p->sources.len * 2 >= p->source_cap && !grow_table(p))
+        return 0;
+    uint32_t *slot = source_slot(p, code, lasti);
+    if (*slot)
+        return *slot;
+    Source *s = vec_push(t->arena, &p->sources);
+    if (!s)
+        return 0;
+    *s = (Source){Py_NewRef(code), lasti};
+    return *slot = p->sources.len;
+}
+
+uint32_t source_here(Trace *t)
+{
+    PyFrameObject *f = PyEval_GetFrame();
+    Py_XINCREF(f);
+    uint32_t id = 0;
+    while (f) {
+        PyObject *code = (PyObject *)PyFrame_GetCode(f);
+        bool internal = frame_internal(t, f, code);
+        if (!internal)
+            id = source_intern(t, code, frame_lasti(f));
+        Py_DECREF(code);
+        PyFrameObject *back = internal ? PyFrame_GetBack(f) : NULL;
+        Py_DECREF(f);
+        f = back;
+    }
+    return id;
+}
+
+bool trace_source(const Trace *t, uint32_t src, PyObject **file, int *line, PyObject **function)
+{
+    *file = *function = NULL;
+    *line = 0;
+    if (!src || !t || src > t->priv->sources.len)
+        return false;
+    Source s = t->priv->sources.at[src - 1];
+    PyCodeObject *code = (PyCodeObject *)s.code;
+    *line = PyCode_Addr2Line(code, s.lasti);
+    *file = Py_NewRef(code->co_filename);
+    *function = Py_NewRef(code->co_name);
+    return true;
+}

@@ -1,0 +1,483 @@
+/* The Python type Tracer: attributes, protocols, and how it shows itself. */
+#include "py/tracer.h"
+#include "py/error.h"
+#include <structmember.h>
+
+PyTypeObject *tracer_type;
+
+bool tracer_check(PyObject *o) { return is_tracer(o); }
+
+static void tracer_dealloc(PyObject *self)
+{
+    Tracer *x = (Tracer *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    if (x->viewed >= 0)
+        x->cell->views[x->viewed]--;
+    cell_unref(x->cell);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* ---- showing ---- */
+
+static PyObject *tracer_repr(PyObject *self)
+{
+    Tracer *x = (Tracer *)self;
+    Trace *t = x->cell->trace;
+    if (!t)
+        return PyUnicode_FromString("Tracer(of an ended trace)");
+    if (x->kind == TRACER_PYTHON_SCALAR)
+        return PyUnicode_FromFormat("Tracer(%s)", Py_TYPE(scalars_value(t->scalars, x->reg))->tp_name);
+    Text text = {0};
+    text_put(&text, "Tracer(%s", dtype_info[tracer_dtype(x)].name);
+    for (int k = 0; k < tracer_rank(x); k++)
+        text_put(&text, "%s%lld", k ? ", " : "[", (long long)tracer_shape(x)[k]);
+    text_put(&text, "%s)", tracer_rank(x) ? "]" : x->kind == TRACER_ARRAY ? "[]" : "");
+    PyObject *s = PyUnicode_FromString(text.at ? text.at : "Tracer");
+    text_free(&text);
+    return s;
+}
+
+static PyObject *tracer_format(PyObject *self, PyObject *spec)
+{
+    Tracer *x = (Tracer *)self;
+    if (!PyUnicode_Check(spec) || PyUnicode_GET_LENGTH(spec) == 0)
+        return tracer_repr(self);
+    PyObject *v = x->kind == TRACER_PYTHON_SCALAR ? scalar_concrete(x)
+                  : tracer_value(x, "a format with a specification", "print it without one, or return the value and format it outside");
+    PyObject *item = v && PyArray_Check(v) && PyArray_NDIM((PyArrayObject *)v) == 0 ? PyObject_CallMethod(v, "item", NULL) : Py_XNewRef(v);
+    PyObject *s = item ? PyObject_Format(item, spec) : NULL;
+    Py_XDECREF(v);
+    Py_XDECREF(item);
+    return s;
+}
+
+static Py_hash_t tracer_hash(PyObject *self)
+{
+    Tracer *x = (Tracer *)self;
+    if (x->kind == TRACER_ARRAY) {
+        PyErr_SetString(PyExc_TypeError, "unhashable type: 'numpy.ndarray'");
+        return -1;
+    }
+    PyObject *v = x->kind == TRACER_PYTHON_SCALAR ? scalar_concrete(x)
+                  : tracer_value(x, "a hash (a dict key, a member of a set)", "use a Python number that is an argument");
+    PyObject *item = v && PyArray_Check(v) ? PyObject_CallMethod(v, "item", NULL) : Py_XNewRef(v);
+    Py_hash_t h = item ? PyObject_Hash(item) : -1;
+    Py_XDECREF(v);
+    Py_XDECREF(item);
+    return h;
+}
+
+/* ---- attributes ---- */
+
+/* x if it is an array of the current trace, else NULL with the error that Python or the tracer has for it. */
+static Tracer *array_self(PyObject *self, const char *name)
+{
+    Tracer *x = (Tracer *)self;
+    Trace *t = tracer_trace(x);
+    if (t && x->kind == TRACER_PYTHON_SCALAR) {
+        PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%s'", Py_TYPE(scalars_value(t->scalars, x->reg))->tp_name, name);
+        return NULL;
+    }
+    return t ? x : NULL;
+}
+
+static int64_t tracer_size(const Tracer *x)
+{
+    int64_t n = 1;
+    for (int k = 0; k < tracer_rank(x); k++)
+        n *= tracer_shape(x)[k];
+    return n;
+}
+
+static PyObject *get_shape(PyObject *self, void *closure)
+{
+    Tracer *x = array_self(self, closure);
+    PyObject *shape = x ? PyTuple_New(tracer_rank(x)) : NULL;
+    for (int k = 0; shape && k < tracer_rank(x); k++) {
+        PyObject *n = PyLong_FromLongLong(tracer_shape(x)[k]);
+        if (!n)
+            Py_CLEAR(shape);
+        else
+            PyTuple_SET_ITEM(shape, k, n);
+    }
+    return shape;
+}
+
+static PyObject *get_dtype(PyObject *self, void *closure)
+{
+    Tracer *x = array_self(self, closure);
+    return x ? dtype_to_numpy(tracer_dtype(x)) : NULL;
+}
+
+static PyObject *get_ndim(PyObject *self, void *closure)
+{
+    Tracer *x = array_self(self, closure);
+    return x ? PyLong_FromLong(tracer_rank(x)) : NULL;
+}
+
+static PyObject *get_size(PyObject *self, void *closure)
+{
+    Tracer *x = array_self(self, closure);
+    return x ? PyLong_FromLongLong(tracer_size(x)) : NULL;
+}
+
+static PyObject *get_itemsize(PyObject *self, void *closure)
+{
+    Tracer *x = array_self(self, closure);
+    return x ? PyLong_FromLong(dtype_info[tracer_dtype(x)].bytes) : NULL;
+}
+
+static PyObject *get_nbytes(PyObject *self, void *closure)
+{
+    Tracer *x = array_self(self, closure);
+    return x ? PyLong_FromLongLong(tracer_size(x) * dtype_info[tracer_dtype(x)].bytes) : NULL;
+}
+
+static PyObject *get_T(PyObject *self, void *closure)
+{
+    Tracer *x = array_self(self, closure);
+    int perm[MAX_RANK], rank = x && op_begin() ? tracer_rank(x) : 0;
+    for (int k = 0; k < rank; k++)
+        perm[k] = rank - 1 - k;
+    return !x || PyErr_Occurred() ? NULL : x->kind == TRACER_NUMPY_SCALAR ? Py_NewRef(x) : tracer_transpose(x, perm);
+}
+
+static PyObject *get_mT(PyObject *self, void *closure)
+{
+    Tracer *x = array_self(self, closure);
+    int perm[MAX_RANK], rank = x && op_begin() ? tracer_rank(x) : 0;
+    for (int k = 0; k < rank; k++)
+        perm[k] = k < rank - 2 ? k : 2 * rank - 3 - k;
+    if (x && rank < 2)
+        PyErr_SetString(PyExc_ValueError, "matrix transpose with ndim < 2 is undefined");
+    return !x || PyErr_Occurred() ? NULL : tracer_transpose(x, perm);
+}
+
+static PyObject *refuse_attribute(Tracer *x, const char *name, const char *cure)
+{
+    Trace *t = x ? op_begin() : NULL;
+    if (!t)
+        return NULL;
+    err_set(&t->err, ERR_UNSUPPORTED, "ndarray.%s is not supported in a jitted function; %s", name, cure);
+    t->err.src = t->graph->src;
+    return trace_fail(t);
+}
+
+static PyObject *get_refused(PyObject *self, void *closure)
+{
+    return refuse_attribute(array_self(self, closure), closure, "the compiled function takes arrays of any memory layout; compute with shapes instead");
+}
+
+/* The elements in a row, where that is a view (np.eye and others write through it). */
+static PyObject *get_flat(PyObject *self, void *closure)
+{
+    Tracer *x = array_self(self, closure);
+    if (!x || !op_begin())
+        return NULL;
+    int64_t size = tracer_size(x);
+    Tracer *flat = (Tracer *)tracer_reshape(x, &size, 1);
+    if (flat && (flat->cell != x->cell || (flat->map && flat->map->layout != LAYOUT_C))) {
+        Py_DECREF(flat);
+        return refuse_attribute(x, "flat", "use x.ravel() to read, and write through slices of x");
+    }
+    return (PyObject *)flat;
+}
+
+static PyObject *call_function(const char *name, PyObject *self)
+{
+    PyObject *np = PyImport_ImportModule("numpy"), *f = np ? PyObject_GetAttrString(np, name) : NULL;
+    PyObject *r = f ? PyObject_CallOneArg(f, self) : NULL;
+    Py_XDECREF(np);
+    Py_XDECREF(f);
+    return r;
+}
+
+static PyObject *get_part(PyObject *self, void *closure)
+{
+    Tracer *x = (Tracer *)self;
+    if (x->kind != TRACER_PYTHON_SCALAR)
+        return call_function(closure, self);
+    PyObject *v = scalar_concrete(x), *r = v ? PyObject_GetAttrString(v, closure) : NULL;
+    Py_XDECREF(v);
+    return r;
+}
+
+static PyGetSetDef getset[] = {
+    {"shape", get_shape, NULL, "extents of the axes", "shape"},
+    {"dtype", get_dtype, NULL, "dtype of the elements", "dtype"},
+    {"ndim", get_ndim, NULL, "number of axes", "ndim"},
+    {"size", get_size, NULL, "number of elements", "size"},
+    {"itemsize", get_itemsize, NULL, "bytes of an element", "itemsize"},
+    {"nbytes", get_nbytes, NULL, "bytes of all elements", "nbytes"},
+    {"T", get_T, NULL, "view with the axes reversed", "T"},
+    {"mT", get_mT, NULL, "view with the last two axes exchanged", "mT"},
+    {"flat", get_flat, NULL, "the elements in a row", "flat"},
+    {"real", get_part, NULL, "real part", "real"},
+    {"imag", get_part, NULL, "imaginary part", "imag"},
+    {"strides", get_refused, NULL, "not known while tracing", "strides"},
+    {"flags", get_refused, NULL, "not known while tracing", "flags"},
+    {"data", get_refused, NULL, "not known while tracing", "data"},
+    {"base", get_refused, NULL, "not known while tracing", "base"},
+    {"ctypes", get_refused, NULL, "not known while tracing", "ctypes"},
+    {NULL},
+};
+
+/* An attribute of the number itself; its value is asked for only if it has one of that name. */
+static PyObject *number_attribute(Tracer *x, PyObject *name)
+{
+    Trace *t = tracer_trace(x);
+    PyObject *value = t ? scalars_value(t->scalars, x->reg) : NULL;
+    if (!value)
+        return NULL;
+    if (!PyObject_HasAttr((PyObject *)Py_TYPE(value), name)) {
+        PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", Py_TYPE(value)->tp_name, name);
+        return NULL;
+    }
+    value = scalar_concrete(x);
+    PyObject *r = value ? PyObject_GetAttr(value, name) : NULL;
+    Py_XDECREF(value);
+    return r;
+}
+
+static bool special_name(PyObject *name)
+{
+    const char *s = PyUnicode_AsUTF8(name);
+    return s && !strncmp(s, "__", 2);
+}
+
+static PyObject *tracer_getattro(PyObject *self, PyObject *name)
+{
+    PyObject *r = PyObject_GenericGetAttr(self, name);
+    if (r || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return r;
+    Tracer *x = (Tracer *)self;
+    bool known = x->kind != TRACER_PYTHON_SCALAR;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *method = known ? PyDict_GetItemWithError(core_methods, name) : NULL;
+    if (method)
+        r = PyMethod_New(method, self);
+    else if (!known && !special_name(name))
+        r = number_attribute(x, name);
+    if (r || PyErr_Occurred()) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+        return r;
+    }
+    PyErr_Restore(type, value, trace);
+    if (known && tracer_trace(x))
+        PyErr_Format(PyExc_AttributeError, "'numpy.ndarray' object has no attribute '%U', or pyxla has none", name);
+    return NULL;
+}
+
+/* ---- sequences ---- */
+
+static Py_ssize_t tracer_len(PyObject *self)
+{
+    Tracer *x = array_self(self, "__len__");
+    if (x && tracer_rank(x) == 0) {
+        PyErr_SetString(PyExc_TypeError, "len() of unsized object");
+        return -1;
+    }
+    return x ? tracer_shape(x)[0] : -1;
+}
+
+static PyObject *tracer_iter(PyObject *self)
+{
+    Tracer *x = (Tracer *)self;
+    Trace *t = tracer_trace(x);
+    if (t && x->kind == TRACER_PYTHON_SCALAR) {
+        PyErr_Format(PyExc_TypeError, "'%s' object is not iterable", Py_TYPE(scalars_value(t->scalars, x->reg))->tp_name);
+        return NULL;
+    }
+    if (t && tracer_rank(x) == 0) {
+        PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
+        return NULL;
+    }
+    return t ? PySeqIter_New(self) : NULL;
+}
+
+static int tracer_contains(PyObject *self, PyObject *value)
+{
+    Tracer *x = array_self(self, "__contains__");
+    PyObject *same = x ? tracer_compare(self, value, Py_EQ) : NULL, *any = NULL;
+    if (same && is_tracer(same)) {
+        PyObject *method = PyObject_GetAttrString(same, "any");
+        any = method ? PyObject_CallNoArgs(method) : NULL;
+        Py_XDECREF(method);
+    }
+    int r = any ? PyObject_IsTrue(any) : -1;
+    Py_XDECREF(same);
+    Py_XDECREF(any);
+    return r;
+}
+
+/* ---- NumPy's protocols ---- */
+
+static PyObject *array_function(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *f, *types, *fargs, *kwargs;
+    if (!PyArg_ParseTuple(args, "OOO!O!", &f, &types, &PyTuple_Type, &fargs, &PyDict_Type, &kwargs))
+        return NULL;
+    Trace *t = op_begin();
+    if (!t)
+        return NULL;
+    PyObject *ours = PyDict_GetItemWithError(core_functions, f);
+    if (ours)
+        return PyObject_Call(ours, fargs, kwargs);
+    PyObject *module = PyObject_GetAttrString(f, "__module__"), *name = PyObject_GetAttrString(f, "__name__");
+    if (module && name) {
+        PyObject *full = PyUnicode_FromFormat("%S.%S", module, name);
+        err_set(&t->err, ERR_UNSUPPORTED, "%s is not supported in a jitted function; compute it outside, or write it with the functions that are (docs/user-guide)",
+                full ? PyUnicode_AsUTF8(full) : "this NumPy function");
+        t->err.src = t->graph->src;
+        Py_XDECREF(full);
+        trace_fail(t);
+    }
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return NULL;
+}
+
+/* NumPy asks for the elements: known for concrete tracers and, guarded, for Python numbers. */
+static PyObject *tracer_array_method(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"dtype", "copy", NULL};
+    PyObject *dtype = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", names, &dtype, &copy))
+        return NULL;
+    Tracer *x = (Tracer *)self;
+    PyObject *v = x->kind == TRACER_PYTHON_SCALAR ? scalar_concrete(x)
+                  : tracer_value(x, "NumPy (or a library) asking for the elements", "use a NumPy function or method that pyxla knows, or compute this outside of the jitted function");
+    PyArray_Descr *d = NULL;
+    PyObject *a = v && PyArray_DescrConverter2(dtype, &d) ? PyArray_FromAny(v, d, 0, 0, NPY_ARRAY_FORCECAST, NULL) : NULL;
+    Py_XDECREF(v);
+    return a;
+}
+
+/* ---- other protocols of Python ---- */
+
+static PyObject *tracer_copy_method(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    Tracer *x = (Tracer *)self;
+    return x->kind == TRACER_PYTHON_SCALAR ? Py_NewRef(self) : op_begin() && tracer_trace(x) ? tracer_copy(x) : NULL;
+}
+
+static PyObject *tracer_reduce(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    PyErr_SetString(PyExc_TypeError, "a tracer cannot be pickled: its value is known only when the compiled function runs");
+    return NULL;
+}
+
+static PyObject *tracer_complex(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    Tracer *x = (Tracer *)self;
+    PyObject *v = x->kind == TRACER_PYTHON_SCALAR ? scalar_concrete(x) : tracer_value(x, "complex()", "use x.astype(complex)");
+    PyObject *r = v ? PyObject_CallOneArg((PyObject *)&PyComplex_Type, v) : NULL;
+    Py_XDECREF(v);
+    return r;
+}
+
+static PyObject *from_module(const char *module, const char *name)
+{
+    PyObject *m = PyImport_ImportModule(module), *f = m ? PyObject_GetAttrString(m, name) : NULL;
+    Py_XDECREF(m);
+    return f;
+}
+
+/* round(x), math.floor(x) and the like: recorded for Python numbers, an integer of the value for others. */
+static PyObject *rounded(PyObject *self, const char *module, const char *name, PyObject *digits)
+{
+    PyObject *f = from_module(module, name), *r = NULL;
+    Tracer *x = (Tracer *)self;
+    if (f && x->kind == TRACER_PYTHON_SCALAR)
+        r = scalar_operate(SCALAR_CALL, self, digits, f);
+    else if (f) {
+        PyObject *v = tracer_value(x, name, "use the NumPy function of that name");
+        PyObject *item = v ? PyObject_CallMethod(v, "item", NULL) : NULL;
+        r = item ? PyObject_CallFunctionObjArgs(f, item, digits, NULL) : NULL;
+        Py_XDECREF(v);
+        Py_XDECREF(item);
+    }
+    Py_XDECREF(f);
+    return r;
+}
+
+static PyObject *tracer_round(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    Tracer *x = (Tracer *)self;
+    if (n && args[0] != Py_None && x->kind != TRACER_PYTHON_SCALAR) {
+        PyObject *method = PyObject_GetAttrString(self, "round"), *r = method ? PyObject_CallOneArg(method, args[0]) : NULL;
+        Py_XDECREF(method);
+        return r;
+    }
+    return rounded(self, "builtins", "round", n && args[0] != Py_None ? args[0] : NULL);
+}
+
+#define ROUNDED(name) \
+    static PyObject *tracer_##name(PyObject *self, PyObject *unused) \
+    { \
+        (void)unused; \
+        return rounded(self, "math", #name, NULL); \
+    }
+ROUNDED(floor)
+ROUNDED(ceil)
+ROUNDED(trunc)
+
+static PyMethodDef methods[] = {
+    {"__array_ufunc__", (PyCFunction)(void (*)(void))tracer_array_ufunc, METH_FASTCALL | METH_KEYWORDS, "NumPy's protocol for ufuncs"},
+    {"__array_function__", array_function, METH_VARARGS, "NumPy's protocol for functions"},
+    {"__array__", (PyCFunction)(void (*)(void))tracer_array_method, METH_VARARGS | METH_KEYWORDS, "NumPy's protocol for elements"},
+    {"__copy__", tracer_copy_method, METH_NOARGS, "a copy"},
+    {"__deepcopy__", tracer_copy_method, METH_O, "a copy"},
+    {"__reduce__", tracer_reduce, METH_NOARGS, "refused"},
+    {"__format__", tracer_format, METH_O, "format(x, spec)"},
+    {"__complex__", tracer_complex, METH_NOARGS, "complex(x)"},
+    {"__round__", (PyCFunction)(void (*)(void))tracer_round, METH_FASTCALL, "round(x)"},
+    {"__floor__", tracer_floor, METH_NOARGS, "math.floor(x)"},
+    {"__ceil__", tracer_ceil, METH_NOARGS, "math.ceil(x)"},
+    {"__trunc__", tracer_trunc, METH_NOARGS, "math.trunc(x)"},
+    {NULL},
+};
+
+/* ---- the module ---- */
+
+static bool make_type(PyObject *module)
+{
+    static PyType_Slot own[] = {
+        {Py_tp_dealloc, tracer_dealloc}, {Py_tp_repr, tracer_repr}, {Py_tp_str, tracer_repr}, {Py_tp_hash, tracer_hash},
+        {Py_tp_richcompare, tracer_compare}, {Py_tp_getattro, tracer_getattro}, {Py_tp_getset, getset}, {Py_tp_methods, methods},
+        {Py_tp_iter, tracer_iter}, {Py_mp_subscript, tracer_getitem}, {Py_mp_ass_subscript, tracer_setitem}, {Py_mp_length, tracer_len},
+        {Py_sq_item, tracer_item}, {Py_sq_contains, tracer_contains}, {Py_sq_length, tracer_len},
+        {Py_tp_doc, "An array, NumPy scalar or Python number while a function is traced."},
+    };
+    PyType_Slot slots[64];
+    size_t n = sizeof own / sizeof *own, k = 0;
+    memcpy(slots, own, sizeof own);
+    do
+        slots[n + k] = operator_slots[k];
+    while (operator_slots[k++].slot);
+    PyType_Spec spec = {"pyxla._core.Tracer", sizeof(Tracer), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE, slots};
+    tracer_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return tracer_type && PyModule_AddObjectRef(module, "Tracer", (PyObject *)tracer_type) == 0;
+}
+
+static bool add_dict(PyObject *module, const char *name, PyObject **dict)
+{
+    *dict = PyDict_New();
+    return *dict && PyModule_AddObjectRef(module, name, *dict) == 0;
+}
+
+int tracer_module_init(PyObject *module)
+{
+    bool ok = make_type(module) && add_dict(module, "_functions", &core_functions) && add_dict(module, "_methods", &core_methods)
+           && add_dict(module, "_creators", &core_creators) && PyModule_AddFunctions(module, prim_methods) == 0 && ufunc_init() && hooks_init();
+    return ok ? 0 : -1;
+}

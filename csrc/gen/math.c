@@ -35,10 +35,6 @@ Value through_float64(Emit *e, EmitFn *fn, Value a, Value b) {
     return v_fpcast(e, fn(e, DT_float64, a, b, NULL), DT_float32);
 }
 
-Value not_less(Emit *e, Value x, Value limit) {
-    return v_fcmp(e, LLVMRealUGE, x, limit);
-}
-
 Value is_zero(Emit *e, Dtype dt, Value x) {
     return v_fcmp(e, LLVMRealOEQ, x, v_f(e, dt, 0));
 }

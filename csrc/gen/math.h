@@ -26,8 +26,6 @@ static inline int row_of(Dtype dt) { return dt == DT_float64; }
 static inline bool is_narrow(const Emit *e, Dtype dt) { return dt == DT_float32 && e->level == CPU_SSE2; }
 Value through_float64(Emit *e, EmitFn *fn, Value a, Value b);
 
-/* yes where x is NaN too: !(x < limit). */
-Value not_less(Emit *e, Value x, Value limit);
 Value is_zero(Emit *e, Dtype dt, Value x);
 /* All bits but the sign of r, and the sign of x changed by the lowest bit of the integer `flip` (NULL: no change). */
 Value with_sign(Emit *e, Dtype dt, Value r, Value x, Value flip);
@@ -81,5 +79,7 @@ Value x86_scalef(Emit *e, Dtype dt, Value y, Value n);
 /* floor(log2 |x|) and |x| / 2^that; denormals too. */
 Value x86_getexp(Emit *e, Dtype dt, Value x);
 Value x86_getmant(Emit *e, Dtype dt, Value x);
-/* As log_special. */
-Value x86_log_special(Emit *e, Dtype dt, Value y, Value x);
+/* y, or what `answers` says for x's class. Classes, four bits each from the lowest: quiet and signalling NaN, 0, 1, -inf, inf, below 0, above 0;
+ * answers: 0 keeps y, 2 the NaN, 3 a NaN, 4 -inf, 5 inf. */
+typedef enum { ANSWERS_LOG = 0x03530422, ANSWERS_POWER = 0x03550422 } Answers;
+Value x86_fixup(Emit *e, Dtype dt, Value y, Value x, Answers answers);

@@ -70,7 +70,7 @@ static Value log_by_table(Emit *e, Dtype dt, const Base *b, Value x, Value low) 
     base.lo = v_madd(e, k, v_f(e, dt, two->lo), base.lo);
     Value q = row_of(dt) ? poly_even_odd(e, dt, f, short_c64, 8) : v_poly(e, dt, f, short_c32, 3);
     Value rest = v_fmul(e, v_fmul(e, f, f), v_madd(e, f, q, v_f(e, dt, -.5)));
-    return x86_log_special(e, dt, log_sum(e, dt, b, base, f, rest), x);
+    return x86_fixup(e, dt, log_sum(e, dt, b, base, f, rest), x, ANSWERS_LOG);
 }
 
 static Value log_by_series(Emit *e, Dtype dt, const Base *b, Value k, Value f) {

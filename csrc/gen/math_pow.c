@@ -93,28 +93,34 @@ static Two log_two_by_table(Emit *e, Value x) {
     return two_fast_sum(e, head.hi, v_fadd(e, head.lo, v_fadd(e, low, rest)));
 }
 
-/* y within 2^65: beyond, x^y is 0, 1 or infinite; so 1^inf is no NaN, and products are exact without FMA too. NaN stays. */
-static Value limited(Emit *e, Value y) {
-    Value most = v_f(e, DT_float64, 0x1p65);
-    return v_fmin_c(e, most, v_fmax_c(e, v_f(e, DT_float64, -0x1p65), y));
+/* y for 0 < x < inf, else -inf at 0, inf at both infinities, NaN below. */
+static Value log_extreme(Emit *e, Value y, Value x) {
+    Dtype dt = DT_float64;
+    if (has_tables(e))
+        return x86_fixup(e, dt, y, x, ANSWERS_POWER);
+    Value infinite = v_f(e, dt, INFINITY), zero = v_f(e, dt, 0);
+    Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, zero), v_fcmp(e, LLVMRealOLT, x, infinite));
+    Value other = v_select(e, v_fcmp(e, LLVMRealOEQ, v_fabs(e, x), infinite), infinite, v_f(e, dt, NAN));
+    return v_select(e, plain, y, v_select(e, is_zero(e, dt, x), v_f(e, dt, -INFINITY), other));
 }
 
-/* e^(y log x) for x > 0 (0 and infinity too), y finite and not NaN where x is 0 or infinite and y 0. */
+/* y within +-most, beyond which x^y is 0, 1 or infinite: so 1^inf is no NaN, and products are exact without FMA too. NaN stays. */
+static Value limited(Emit *e, Dtype dt, Value y, double most) {
+    return v_fmin_c(e, v_f(e, dt, most), v_fmax_c(e, v_f(e, dt, -most), y));
+}
+
+/* e^(y log x), NaN for x < 0 */
 static Value power_float64(Emit *e, Value x, Value y) {
     Dtype dt = DT_float64;
-    y = limited(e, y);
+    y = limited(e, dt, y, 0x1p65);
     Two ln = has_tables(e) ? log_two_by_table(e, x) : log_two(e, x);
-    Value infinite = v_f(e, dt, INFINITY);
-    Value extreme = v_select(e, is_zero(e, dt, x), v_f(e, dt, -INFINITY), x);     /* 0, infinity, NaN */
-    Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, 0)), v_fcmp(e, LLVMRealOLT, x, infinite));
-    Value hi = v_select(e, plain, ln.hi, extreme);
-    Two product = two_product(e, y, hi);
+    Two product = two_product(e, y, log_extreme(e, ln.hi, x));
     Value low = v_madd(e, y, ln.lo, product.lo);
     Value small = v_fcmp(e, LLVMRealOLT, v_fabs(e, product.hi), v_f(e, dt, 751));       /* else low may be NaN, and is nothing */
     return exp_scaled(e, dt, product.hi, v_select(e, small, low, v_f(e, dt, 0)), 0);
 }
 
-/* log(x) for x of float32's range, error 2^-39 */
+/* log(x) for x > 0 of float32's range, error 2^-39 */
 static Value log_rough(Emit *e, Value x) {
     Dtype dt = DT_float64;
     Value m = x86_getmant(e, dt, x), k = x86_getexp(e, dt, x);
@@ -122,8 +128,7 @@ static Value log_rough(Emit *e, Value x) {
     Value f = v_madd(e, m, table_lookup(e, dt, inverse_table, index), v_f(e, dt, -1));
     Value base = v_madd(e, k, v_f(e, dt, math_ln2[1].hi), table_lookup(e, dt, log_table[1].hi, index));
     Value p = v_madd(e, f, v_poly(e, dt, f, log_rough_c, 5), v_f(e, dt, -.5));
-    Value y = v_fadd(e, base, v_madd(e, v_fmul(e, f, f), p, f));
-    return x86_log_special(e, dt, y, x);
+    return v_fadd(e, base, v_madd(e, v_fmul(e, f, f), p, f));
 }
 
 /* e^x for results of float32's range, error 2^-38 */
@@ -141,42 +146,25 @@ static Value exp_rough(Emit *e, Value x) {
 /* The same for float32, through float64 whose errors are nothing to it. */
 static Value power_float32(Emit *e, Value x, Value y) {
     Dtype dt = DT_float64;
+    y = v_fpcast(e, limited(e, DT_float32, y, 0x1p33), dt);
     x = v_fpcast(e, x, dt);
-    y = limited(e, v_fpcast(e, y, dt));
-    Value r = has_tables(e) ? exp_rough(e, v_fmul(e, y, log_rough(e, x))) : exp_scaled(e, dt, v_fmul(e, y, emit_log(e, dt, x, NULL, NULL)), NULL, 0);
-    return v_fpcast(e, r, DT_float32);
+    Value ln = log_extreme(e, has_tables(e) ? log_rough(e, x) : emit_log(e, dt, x, NULL, NULL), x), product = v_fmul(e, y, ln);
+    return v_fpcast(e, has_tables(e) ? exp_rough(e, product) : exp_scaled(e, dt, product, NULL, 0), DT_float32);
 }
 
-/* What y is: an integer, an odd one. Adding 2^p to |y| rounds it to an integer and leaves its parity in the lowest bit. */
-typedef struct { Value integer, odd; } Parity;
-static Parity parity(Emit *e, Dtype dt, Value y) {
-    Dtype idt = v_bits_dtype(dt);
-    double edge = row_of(dt) ? 0x1p52 : 0x1p23;
-    Value size = v_fabs(e, y), shifted = v_fadd(e, size, v_f(e, dt, edge));
-    Value large = not_less(e, size, v_f(e, dt, edge));
-    Value exact = v_fcmp(e, LLVMRealOEQ, v_fsub(e, shifted, v_f(e, dt, edge)), size);
-    Value bits = v_bitcast(e, v_select(e, large, size, shifted), idt);
-    Value odd = v_icmp(e, LLVMIntNE, v_and(e, bits, v_i(e, idt, 1)), v_i(e, idt, 0));
-    Value integer = v_or(e, large, exact);
-    odd = v_and(e, v_and(e, odd, integer), v_fcmp(e, LLVMRealOLT, size, v_f(e, dt, 2 * edge)));
-    return (Parity){integer, odd};
-}
+static Value is_integer(Emit *e, Value y) { return v_fcmp(e, LLVMRealOEQ, v_rint(e, y), y); }
 
 /* C99's table of special cases, which is NumPy's: x^0 = 1^y = 1 even for NaN; the sign of odd powers; NaN for negative x to a
- * fraction. 0, infinities and (-1)^inf come out of the logarithm right. */
+ * fraction, which the logarithm gives. 0, infinities and (-1)^inf come out of it right. */
 LLVMValueRef emit_power(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
     (void)c;
     if (dtype_info[dt].kind != DKIND_FLOAT)
         return power_integer(e, dt, a, b);
-    Dtype idt = v_bits_dtype(dt);
-    Value x = v_fabs(e, a), zero = v_f(e, dt, 0), one = v_f(e, dt, 1);
+    Value integer = is_integer(e, b), one = v_f(e, dt, 1);
+    Value odd = v_and(e, integer, v_not(e, is_integer(e, v_fmul(e, b, v_f(e, dt, .5)))));
+    Value x = v_select(e, integer, v_fabs(e, a), a);
     Value y = row_of(dt) ? power_float64(e, x, b) : power_float32(e, x, b);
-    Parity p = parity(e, dt, b);
-    Value negative = v_icmp(e, LLVMIntSLT, v_bitcast(e, a, idt), v_i(e, idt, 0));
-    y = v_select(e, v_and(e, negative, p.odd), v_fneg(e, y), y);
-    Value below = v_and(e, v_fcmp(e, LLVMRealOLT, a, zero), v_fcmp(e, LLVMRealOGT, a, v_f(e, dt, -INFINITY)));
-    y = v_select(e, v_and(e, below, v_not(e, p.integer)), v_f(e, dt, NAN), y);
-    y = v_select(e, v_fcmp(e, LLVMRealUNO, a, b), v_f(e, dt, NAN), y);
+    y = v_select(e, odd, with_sign(e, dt, y, a, NULL), y);
     return v_select(e, v_or(e, is_zero(e, dt, b), v_fcmp(e, LLVMRealOEQ, a, one)), one, y);
 }
 

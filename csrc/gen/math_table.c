@@ -161,14 +161,10 @@ static Value getmant_register(Emit *e, Dtype dt, Value *args, const void *how) {
     return call(e, dt, "mask.getmant", "ps", "pd", (Value[]){args[0], integer(e, 32, 8), args[0], whole(e, dt), current(e)}, 5);
 }
 
-/* Classes of x, four bits each from the lowest: quiet and signalling NaN, 0, 1, -inf, inf, below 0, above 0. Answers: 0 keeps y, 2 the
- * NaN, 3 a NaN, 4 -inf, 5 inf. */
-enum { LOG_ANSWERS = 0x03530422 };
-static Value log_special_register(Emit *e, Dtype dt, Value *args, const void *how) {
-    (void)how;
+static Value fixup_register(Emit *e, Dtype dt, Value *args, const void *how) {
     LLVMValueRef lane[16];
     for (unsigned i = 0; i < register_lanes(dt); i++)
-        lane[i] = integer(e, 8u * dtype_info[dt].bytes, LOG_ANSWERS);
+        lane[i] = integer(e, 8u * dtype_info[dt].bytes, *(const Answers *)how);
     Value table = LLVMConstVector(lane, register_lanes(dt));
     return call(e, dt, "mask.fixupimm", "ps", "pd", (Value[]){args[0], args[1], table, integer(e, 32, 0), whole(e, dt), current(e)}, 6);
 }
@@ -180,4 +176,4 @@ Value table_lookup(Emit *e, Dtype dt, const double *table, Value index) {
 Value x86_scalef(Emit *e, Dtype dt, Value y, Value n) { return by_registers(e, dt, scalef_register, (Value[]){y, n}, 2, NULL); }
 Value x86_getexp(Emit *e, Dtype dt, Value x) { return by_registers(e, dt, getexp_register, &x, 1, NULL); }
 Value x86_getmant(Emit *e, Dtype dt, Value x) { return by_registers(e, dt, getmant_register, &x, 1, NULL); }
-Value x86_log_special(Emit *e, Dtype dt, Value y, Value x) { return by_registers(e, dt, log_special_register, (Value[]){y, x}, 2, NULL); }
+Value x86_fixup(Emit *e, Dtype dt, Value y, Value x, Answers answers) { return by_registers(e, dt, fixup_register, (Value[]){y, x}, 2, &answers); }

@@ -12,6 +12,9 @@ static const double sin_c64[] = {-0x1.5555555555548p-3, 0x1.111111110f75ep-7, -0
 static const double cos_c32[] = {0x1.55554ap-5, -0x1.6c0c2ap-10, 0x1.99e91p-16};
 static const double cos_c64[] = {0x1.555555555554bp-5, -0x1.6c16c16c15017p-10, 0x1.a01a019c8f698p-16, -0x1.27e4f7f1c5c5dp-22, 0x1.1ee9dbf1a38b8p-29, -0x1.8fa695257fafdp-37};
 
+/* tan r = r + r^3 P(r^2), |r| <= 0.7855 */
+static const double tan_c32[] = {0x1.55556p-2, 0x1.110dap-3, 0x1.bad946p-5, 0x1.5cc664p-6, 0x1.62ad1cp-7, 0x1.af6e06p-14, 0x1.1e6b6p-8};
+
 /* atan z = z + z^3 P(z^2), 0 <= z <= 1 */
 static const double atan_c32[] = {-0x1.5554dcp-2, 0x1.9978eep-3, -0x1.230abp-3, 0x1.b4dfdcp-4, -0x1.3553f4p-4, 0x1.61f756p-5, -0x1.0c23fep-6, 0x1.7ec1c4p-9};
 static const double atan_c64[] = {-0x1.5555555555526p-2, 0x1.99999999955b4p-3, -0x1.249249237f57dp-3, 0x1.c71c717fcf76dp-4, -0x1.745d11ae74c7ap-4, 0x1.3b13669a2a047p-4, -0x1.110e5126fd02dp-4,
@@ -83,8 +86,23 @@ static Value cos_of_parts(Emit *e, Dtype dt, TrigParts x) {
     return sin_of_parts(e, dt, x, v_f(e, dt, 0));
 }
 
+/* float32: t = tan r in two parts, or -1/t in odd quadrants. */
+static Value tan_of_parts32(Emit *e, TrigParts x, Value sign) {
+    Dtype dt = DT_float32;
+    Value one = v_f(e, dt, 1), square = v_fmul(e, x.r.hi, x.r.hi);
+    Value low = v_madd(e, square, x.r.lo, x.r.lo);                              /* r.lo (1 + tan^2), nearly */
+    Two t = two_fast_sum(e, x.r.hi, v_madd(e, v_fmul(e, x.r.hi, square), v_poly(e, dt, square, tan_c32, 7), low));
+    Value inverse = v_fdiv(e, one, t.hi);
+    Value left = v_madd(e, v_fneg(e, inverse), t.lo, v_fma(e, v_fneg(e, inverse), t.hi, one));
+    Value odd = low_bit(e, dt, x.quadrant, 0);
+    Value y = v_fadd(e, v_select(e, odd, inverse, t.hi), v_select(e, odd, v_fmul(e, inverse, left), t.lo));
+    return with_sign(e, dt, y, sign, x.quadrant);
+}
+
 /* sin/cos, or -cos/sin in odd quadrants, both in two parts. */
 static Value tan_of_parts(Emit *e, Dtype dt, TrigParts x, Value sign) {
+    if (!row_of(dt))
+        return tan_of_parts32(e, x, sign);
     Value square = v_fmul(e, x.r.hi, x.r.hi);
     Two cosine = cos_two(e, dt, x.r, square);
     cosine = two_fast_sum(e, cosine.hi, cosine.lo);

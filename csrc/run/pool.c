@@ -6,6 +6,7 @@
 #include <fenv.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -26,12 +27,13 @@ typedef struct {
 static struct {
     atomic_bool busy;                  /* whoever sets it owns all that follows */
     int count;                         /* threads made: workers 1 ... count; worker 0 is the caller */
-    bool spin;                         /* a core for each of them */
+    atomic_bool spin;                  /* a core for each of them */
     PoolFn fn;
     void *ctx;
     int64_t n;
     int chunks;
     fenv_t fenv;
+    atomic_int cpu;                    /* the caller's */
     _Atomic uint32_t remaining;        /* chunks not done, and WAITING when the caller sleeps */
     Worker workers[MOST_THREADS];
 } pool;
@@ -96,7 +98,7 @@ static int64_t now_ns(void)
 /* Spins for a while as long as the word has this value. */
 static void spin_while(_Atomic uint32_t *word, uint32_t value)
 {
-    if (!pool.spin) return;
+    if (!atomic_load_explicit(&pool.spin, memory_order_relaxed)) return;
     int64_t end = now_ns() + SPIN_NS;
     do {
         for (int k = 0; k < 16; k++) {
@@ -122,15 +124,41 @@ static bool claim(Worker *w, uint32_t to)
     return atomic_compare_exchange_strong(&w->state, &posted, to);
 }
 
+/* Where a worker may run. Linux may wake it up on its caller's core although others are idle, and then one of the two waits for the
+ * other's whole chunk, job after job (a KVM guest does: a halted core of it counts as preempted, not as idle). A worker
+ * that has met its caller on one core keeps away from the caller's core from then on. */
+typedef struct { cpu_set_t home, set; int avoided; } Seat;
+
+static void seat_choose(Seat *s)
+{
+    cpu_set_t now;
+    int cpu = atomic_load_explicit(&pool.cpu, memory_order_relaxed);
+    if (cpu < 0 || cpu >= CPU_SETSIZE) return;
+    if (s->avoided < 0 ? sched_getcpu() != cpu : s->avoided == cpu) return;
+    if (sched_getaffinity(0, sizeof now, &now)) return;
+    if (s->avoided < 0 || !CPU_EQUAL(&now, &s->set)) s->home = now;         /* the user changed it */
+    s->set = s->home;
+    CPU_CLR((unsigned)cpu, &s->set);
+    if (CPU_COUNT(&s->set) && sched_setaffinity(0, sizeof s->set, &s->set) == 0) s->avoided = cpu;
+}
+
+/* Waits until the state is not IDLE. */
+static void wait_for_job(Worker *self, Seat *seat)
+{
+    uint32_t idle = IDLE;
+    spin_while(&self->state, IDLE);
+    if (!atomic_compare_exchange_strong(&self->state, &idle, ASLEEP)) return;
+    while (atomic_load(&self->state) == ASLEEP) futex_wait(&self->state, ASLEEP);
+    seat_choose(seat);
+}
+
 static void *worker_main(void *arg)
 {
     Worker *self = arg;
     int w = (int)(self - pool.workers);
+    Seat seat = {.avoided = -1};
     for (;;) {
-        uint32_t idle = IDLE;
-        spin_while(&self->state, IDLE);
-        if (atomic_compare_exchange_strong(&self->state, &idle, ASLEEP))
-            while (atomic_load(&self->state) == ASLEEP) futex_wait(&self->state, ASLEEP);
+        wait_for_job(self, &seat);
         if (atomic_load(&self->state) == QUIT) return NULL;
         if (!claim(self, RUNNING)) continue;                     /* the caller took the chunk back */
         fesetenv(&pool.fenv);
@@ -157,7 +185,7 @@ static void make_workers(int count)
     pthread_once(&once, init);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    pool.spin = limits_cores() > count;
+    atomic_store_explicit(&pool.spin, limits_cores() > count, memory_order_relaxed);
     while (pool.count < count) {
         Worker *w = &pool.workers[pool.count + 1];
         atomic_store(&w->state, IDLE);
@@ -191,6 +219,7 @@ static void wait_for_workers(void)
 static void run_job(void)
 {
     fegetenv(&pool.fenv);
+    atomic_store_explicit(&pool.cpu, sched_getcpu(), memory_order_relaxed);
     atomic_store(&pool.remaining, (uint32_t)pool.chunks - 1);
     for (int w = 1; w < pool.chunks; w++) post(&pool.workers[w]);
     run_chunk(0, 0);

@@ -14,6 +14,7 @@ ROW = re.compile(r"^ELEMENTWISE\((\w+),\s*(\d), T, \"[a-z]+\",\s*MATH,\s*([\d.]+
 ROWS = {m[1]: (int(m[2]), {"f32": float(m[3]), "f64": float(m[4])}) for m in ROW.finditer((CSRC / "ir/ops.def").read_text())}
 TYPES = {"f32": (np.float32, np.float64), "f64": (np.float64, np.longdouble)}
 LEVELS = {"sse2": (4, ""), "avx2": (8, "avx2"), "avx512": (16, "avx512dq")}
+NEAREST = 6381956970095103 * 2.**797             # the float64 nearest to a multiple of pi/2
 WIDEST = 128                                     # lanes of the widest vectors tested: lengths are multiples of it
 UNARY = [name for name, (nin, _) in ROWS.items() if nin == 1]
 BINARY = [name for name, (nin, _) in ROWS.items() if nin == 2]
@@ -100,7 +101,7 @@ def float64_points(rng, n):
     multiples = np.concatenate([np.arange(1, n), rng.integers(1, 2**26, n)]) * (np.pi / 2)
     parts = [logspace(rng, np.float64, n, low, high) for low, high in ((-1074, 1023), (-60, 10), (-10, 10), (-2, 2), (-1, 1), (0, 30))]
     parts += [rng.uniform(-750, 750, n), rng.uniform(-40, 40, n), rng.uniform(-1, 1, n), rng.uniform(.5, 1.5, n), 1 + logspace(rng, np.float64, n, -50, -5)]
-    parts += [multiples, np.nextafter(multiples, 0), 2. ** np.arange(-1074, 1024), 10. ** np.arange(-300, 300)]
+    parts += [multiples, np.nextafter(multiples, 0), 2. ** np.arange(-1074, 1024), 10. ** np.arange(-300, 300), [NEAREST]]
     return np.concatenate(parts)
 
 
@@ -109,7 +110,7 @@ def unary_points(rng, code, step=99991):
     if code == "f64":
         return np.concatenate([specials(np.float64), float64_points(rng, 20000)])
     patterns = np.arange(rng.integers(step), 2**32, step, np.uint64).astype(np.uint32).view(np.float32)
-    multiples = (np.arange(1, 100000) * (np.pi / 2)).astype(np.float32)
+    multiples = (np.append(np.arange(1, 100000), 16367173 * 2.**72 / (np.pi / 2)) * (np.pi / 2)).astype(np.float32)
     return np.concatenate([specials(np.float32), patterns, multiples, np.float32(2) ** np.arange(-149, 128, dtype=np.float32)])
 
 

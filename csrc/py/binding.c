@@ -90,8 +90,40 @@ static bool from_nothing(Signature *s)
     return s->var && s->varkw && params_alloc(s, 0);
 }
 
+/* What a partial, bound method or jitted function calls (a reference), or NULL: it is none of them. */
+static PyObject *inner_callable(PyObject *fn)
+{
+    PyObject *inner = NULL;
+    if (PyMethod_Check(fn))
+        return Py_NewRef(PyMethod_GET_FUNCTION(fn));
+    if (Py_TYPE(fn) == (PyTypeObject *)state.jit_type)
+        inner = PyObject_GetAttrString(fn, "__wrapped__");
+    else if (!strcmp(Py_TYPE(fn)->tp_name, "functools.partial"))
+        inner = PyObject_GetAttrString(fn, "func");
+    if (!inner)
+        PyErr_Clear();
+    return inner;
+}
+
+/* Whether a call ends in a Python function, so that the signature is what it is called by: a builtin's or a ufunc's has
+ * placeholders for defaults, which must not be passed on. */
+static bool calls_python(PyObject *fn)
+{
+    PyObject *inner = inner_callable(fn);
+    bool python = PyFunction_Check(fn) || (PyType_Check(fn) && PyType_HasFeature((PyTypeObject *)fn, Py_TPFLAGS_HEAPTYPE));
+    if (inner)
+        python = inner != fn && calls_python(inner);
+    else if (!python && (inner = PyObject_GetAttrString((PyObject *)Py_TYPE(fn), "__call__")))
+        python = PyFunction_Check(inner);
+    PyErr_Clear();
+    Py_XDECREF(inner);
+    return python;
+}
+
 static bool from_inspect(Signature *s, PyObject *fn)
 {
+    if (!calls_python(fn))
+        return from_nothing(s);
     if (!state_import(&state.inspect_signature, "inspect", "signature"))
         return false;
     PyObject *args = PyTuple_Pack(1, fn), *kw = Py_BuildValue("{s:O}", "follow_wrapped", Py_False);

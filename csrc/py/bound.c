@@ -140,9 +140,12 @@ static bool make_plan(Bound *b, const Record *r, PlanInput *in, PlanOutput *out)
     Target target = {cpu->level, cpu->vector_bytes, cpu->l1, cpu->l2, state.checked};
     *g->err = (Err){0};    /* the error of an earlier attempt */
     b->plan = plan_make(b->arena, g, in, out, &target);
-    if (!b->plan)
-        error_raise(b->err.kind != ERR_NONE ? &b->err : g->err, e->trace);
-    return b->plan != NULL;
+    const Err *err = b->err.kind != ERR_NONE ? &b->err : g->err;
+    if (b->plan && err->kind == ERR_NONE)
+        return true;
+    b->plan = NULL;    /* one that was made past an error is not to be run */
+    error_raise(err, e->trace);
+    return false;
 }
 
 /* Which outputs live in the memory of a donated input. */

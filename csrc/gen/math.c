@@ -4,23 +4,27 @@
 const Constant math_ln2[2] = {{0x1.62e4p-1, 0x1.7f7d1cp-20}, {0x1.62e42fefa38p-1, 0x1.ef35793c7673p-45}};
 
 /* ---- two-part numbers ---- */
-Two two_fast_sum(Emit *e, Value a, Value b) {
+Two two_fast_sum(Emit *e, Value a, Value b)
+{
     Value s = v_fadd(e, a, b);
     return (Two){s, v_fsub(e, b, v_fsub(e, s, a))};
 }
 
-Two two_product(Emit *e, Value a, Value b) {
+Two two_product(Emit *e, Value a, Value b)
+{
     Value p = v_fmul(e, a, b);
     return (Two){p, v_fma(e, a, b, v_fneg(e, p))};
 }
 
-Two two_mul(Emit *e, Two a, Two b) {
+Two two_mul(Emit *e, Two a, Two b)
+{
     Two p = two_product(e, a.hi, b.hi);
     Value cross = v_madd(e, a.hi, b.lo, v_fmul(e, a.lo, b.hi));
     return two_fast_sum(e, p.hi, v_fadd(e, p.lo, cross));
 }
 
-Two two_divide(Emit *e, Dtype dt, Two a, Two b) {
+Two two_divide(Emit *e, Dtype dt, Two a, Two b)
+{
     Value inverse = v_fdiv(e, v_f(e, dt, 1), b.hi);
     Value q = v_fmul(e, a.hi, inverse);
     Value left = v_fma(e, v_fneg(e, q), b.hi, a.hi);
@@ -29,17 +33,20 @@ Two two_divide(Emit *e, Dtype dt, Two a, Two b) {
 }
 
 /* ---- small helpers ---- */
-Value through_float64(Emit *e, EmitFn *fn, Value a, Value b) {
+Value through_float64(Emit *e, EmitFn *fn, Value a, Value b)
+{
     a = v_fpcast(e, a, DT_float64);
     b = b ? v_fpcast(e, b, DT_float64) : NULL;
     return v_fpcast(e, fn(e, DT_float64, a, b, NULL), DT_float32);
 }
 
-Value is_zero(Emit *e, Dtype dt, Value x) {
+Value is_zero(Emit *e, Dtype dt, Value x)
+{
     return v_fcmp(e, LLVMRealOEQ, x, v_f(e, dt, 0));
 }
 
-Value with_sign(Emit *e, Dtype dt, Value r, Value x, Value flip) {
+Value with_sign(Emit *e, Dtype dt, Value r, Value x, Value flip)
+{
     Dtype idt = v_bits_dtype(dt);
     int width = 8 * dtype_info[dt].bytes;
     Value sign = v_and(e, v_bitcast(e, x, idt), v_i(e, idt, (int64_t)(UINT64_MAX << (width - 1))));
@@ -48,7 +55,8 @@ Value with_sign(Emit *e, Dtype dt, Value r, Value x, Value flip) {
     return v_bitcast(e, v_xor(e, v_bitcast(e, r, idt), sign), dt);
 }
 
-Value poly_even_odd(Emit *e, Dtype dt, Value x, const double *c, int n) {
+Value poly_even_odd(Emit *e, Dtype dt, Value x, const double *c, int n)
+{
     double half[2][16];
     for (int i = 0; i < n; i++)
         half[i & 1][i >> 1] = c[i];
@@ -61,29 +69,34 @@ Value poly_even_odd(Emit *e, Dtype dt, Value x, const double *c, int n) {
 /* Adding 1.5 2^(p - 1) leaves rint(x) in the low bits of the mantissa; the bias added to it makes n + bias positive in scale(). */
 enum { SCALE_BIAS32 = 254, SCALE_BIAS64 = 2046 };
 
-static double magic_of(Dtype dt) {
+static double magic_of(Dtype dt)
+{
     return row_of(dt) ? 0x1.8p52 + SCALE_BIAS64 : 0x1.8p23 + SCALE_BIAS32;
 }
 
-static Nearest nearest_of(Emit *e, Dtype dt, Value shifted) {
+static Nearest nearest_of(Emit *e, Dtype dt, Value shifted)
+{
     Dtype idt = v_bits_dtype(dt);
     int bias = row_of(dt) ? SCALE_BIAS64 : SCALE_BIAS32;
     Value bits = v_sub(e, v_bitcast(e, shifted, idt), v_i(e, idt, bias));
     return (Nearest){v_fsub(e, shifted, v_f(e, dt, magic_of(dt))), bits};
 }
 
-Nearest nearest(Emit *e, Dtype dt, Value x) {
+Nearest nearest(Emit *e, Dtype dt, Value x)
+{
     return nearest_of(e, dt, v_fadd(e, x, v_f(e, dt, magic_of(dt))));
 }
 
-Nearest nearest_product(Emit *e, Dtype dt, Value x, double c) {
+Nearest nearest_product(Emit *e, Dtype dt, Value x, double c)
+{
     return nearest_of(e, dt, v_madd(e, x, v_f(e, dt, c), v_f(e, dt, magic_of(dt))));
 }
 
 static int fraction_bits(Dtype dt) { return row_of(dt) ? 52 : 23; }
 
 /* Two factors, 2^(n/2) each: the product with the first is exact, so the second rounds once. */
-Value scale(Emit *e, Dtype dt, Value y, Nearest n) {
+Value scale(Emit *e, Dtype dt, Value y, Nearest n)
+{
     if (has_tables(e))
         return x86_scalef(e, dt, y, n.n);
     Dtype idt = v_bits_dtype(dt);
@@ -95,14 +108,16 @@ Value scale(Emit *e, Dtype dt, Value y, Nearest n) {
     return v_fmul(e, v_fmul(e, y, first), second);
 }
 
-Value power_of_two(Emit *e, Dtype dt, Nearest n) {
+Value power_of_two(Emit *e, Dtype dt, Nearest n)
+{
     Dtype idt = v_bits_dtype(dt);
     Value exponent = v_add(e, n.bits, v_i(e, idt, row_of(dt) ? 1023 : 127));
     return v_bitcast(e, v_shl(e, exponent, fraction_bits(dt)), dt);
 }
 
 /* Bits as if the mantissa began at `first` instead of 1: then the exponent field and the rest separate as usual. */
-static Mantissa mantissa_from(Emit *e, Dtype dt, Value x, int64_t first32, int64_t first64) {
+static Mantissa mantissa_from(Emit *e, Dtype dt, Value x, int64_t first32, int64_t first64)
+{
     static const struct { double min_normal, up, up_log2, into, bias; int64_t one, two_p, mask; } row[2] = {
         {0x1p-126, 0x1p25, 25, 0x1p23, 127, 0x3f800000, 0x4b000000, 0x007fffff},
         {0x1p-1022, 0x1p54, 54, 0x1p52, 1023, 0x3ff0000000000000, 0x4330000000000000, 0x000fffffffffffff},
@@ -119,11 +134,13 @@ static Mantissa mantissa_from(Emit *e, Dtype dt, Value x, int64_t first32, int64
     return (Mantissa){v_bitcast(e, m, dt), v_fsub(e, v_bitcast(e, biased, dt), offset)};
 }
 
-Mantissa mantissa(Emit *e, Dtype dt, Value x) {
+Mantissa mantissa(Emit *e, Dtype dt, Value x)
+{
     return mantissa_from(e, dt, x, 0x3f3504f3, 0x3fe6a09e667f3bcd);
 }
 
-Mantissa mantissa_one(Emit *e, Dtype dt, Value x) {
+Mantissa mantissa_one(Emit *e, Dtype dt, Value x)
+{
     if (has_tables(e))
         return (Mantissa){x86_getmant(e, dt, x), x86_getexp(e, dt, x)};
     return mantissa_from(e, dt, x, 0x3f800000, 0x3ff0000000000000);

@@ -2,7 +2,8 @@
  *
  * A function is written once for float32 and float64 in the emitter's terms, with a row of constants per dtype, and is right for
  * all arguments at every level. float32 without FMA (SSE2) is computed in float64: error terms would cost more there, and one
- * rounding at the end is better than either. Methods: reduction by Cody and Waite with short leading constants, so that n c is
+ * rounding at the end is better than either. On AVX-512 exp, the logarithms, tanh and power read tables of 16 entries held in registers;
+ * scalars and narrow vectors are then lanes of a whole register, so that their bits are the same. Methods: reduction by Cody and Waite with short leading constants, so that n c is
  * exact without FMA too; minimax polynomials of our own; error-free sums and products (Dekker, Knuth) where a bit is needed.
  *
  * Special values are selects, so there is no branch, but for huge arguments of sin, cos and tan. A clamp is written with the
@@ -27,7 +28,7 @@ static inline bool is_narrow(const Emit *e, Dtype dt) { return dt == DT_float32 
 Value through_float64(Emit *e, EmitFn *fn, Value a, Value b);
 
 Value is_zero(Emit *e, Dtype dt, Value x);
-/* All bits but the sign of r, and the sign of x changed by the lowest bit of the integer `flip` (NULL: no change). */
+/* r, its sign changed where x's sign bit is set, and where the lowest bit of the integer `flip` is (NULL: nowhere). */
 Value with_sign(Emit *e, Dtype dt, Value r, Value x, Value flip);
 /* c[0] + x (c[1] + ...) in two interleaved halves: a shorter chain than v_poly. Not for alternating series near |x| = 1. */
 Value poly_even_odd(Emit *e, Dtype dt, Value x, const double *c, int n);
@@ -45,19 +46,14 @@ Value power_of_two(Emit *e, Dtype dt, Nearest n);
 /* x = m 2^k, m in [sqrt 1/2, sqrt 2), k integral, for finite x > 0, denormals included. */
 typedef struct { Value m, k; } Mantissa;
 Mantissa mantissa(Emit *e, Dtype dt, Value x);
-/* x's bits of m and k moved so that m is in [1, 2). */
+/* The same with m in [1, 2). */
 Mantissa mantissa_one(Emit *e, Dtype dt, Value x);
 
 /* ---- exp (math_exp.c) ---- */
-/* x = n ln 2 + r.hi + r.lo, |r.hi| <= 0.347, for |x| < 2^10 (float64), 2^7 (float32). */
-typedef struct { Nearest n; Two r; } ExpParts;
-ExpParts exp_parts(Emit *e, Dtype dt, Value x);
 /* e^(x + low) / 2^down; low is tiny, NULL: 0. x is clamped to where the result is 0 or infinite anyway; NaN stays. */
 Value exp_scaled(Emit *e, Dtype dt, Value x, Value low, int down);
 
 /* ---- log (math_log.c) ---- */
-/* log(1 + f) = f + log_rest, f in [sqrt 1/2 - 1, sqrt 2 - 1]; |log_rest| <= 0.09. */
-Value log_rest(Emit *e, Dtype dt, Value f);
 /* log(1 + x), all special cases but -0. */
 Value log1p_value(Emit *e, Dtype dt, Value x);
 

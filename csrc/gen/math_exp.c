@@ -23,7 +23,11 @@ static const double short_c64[] = {0x1.0000000000005p-1, 0x1.555555548ebc4p-3, 0
 static const double short2_c32[] = {0x1.62e43p-1, 0x1.ebfff4p-3, 0x1.c6b47p-5};
 static const double short2_c64[] = {0x1.62e42fefa39fdp-1, 0x1.ebfbdff82c59dp-3, 0x1.c6b08d6e8a6acp-5, 0x1.3b2ab6fa97fe3p-7, 0x1.5d89be3a581e9p-10, 0x1.430a9948f492bp-13};
 
-ExpParts exp_parts(Emit *e, Dtype dt, Value x) {
+/* x = n ln 2 + r.hi + r.lo, |r.hi| <= 0.347, for |x| < 2^10 (float64), 2^7 (float32). */
+typedef struct { Nearest n; Two r; } ExpParts;
+
+static ExpParts exp_parts(Emit *e, Dtype dt, Value x)
+{
     const Constant *ln2 = &math_ln2[row_of(dt)];
     Nearest n = nearest_product(e, dt, x, LOG2E);
     Value r1 = v_madd(e, n.n, v_f(e, dt, -ln2->hi), x);      /* exact */
@@ -33,30 +37,35 @@ ExpParts exp_parts(Emit *e, Dtype dt, Value x) {
 }
 
 /* x within [low, high]; NaN stays. */
-static Value clamp(Emit *e, Dtype dt, Value x, double low, double high) {
+static Value clamp(Emit *e, Dtype dt, Value x, double low, double high)
+{
     return v_fmin_c(e, v_f(e, dt, high), v_fmax_c(e, v_f(e, dt, low), x));
 }
 
-static Value clamp_exp(Emit *e, Dtype dt, Value x) {
+static Value clamp_exp(Emit *e, Dtype dt, Value x)
+{
     return row_of(dt) ? clamp(e, dt, x, -750, 712) : clamp(e, dt, x, -105, 90);
 }
 
 /* The multiple of 1/16 nearest to x c, and as bits whose lowest four are its fraction. */
-static Nearest nearest_16th(Emit *e, Dtype dt, Value x, double c) {
+static Nearest nearest_16th(Emit *e, Dtype dt, Value x, double c)
+{
     double magic = row_of(dt) ? 0x1.8p48 : 0x1.8p19;
     Value shifted = v_madd(e, x, v_f(e, dt, c), v_f(e, dt, magic));
     return (Nearest){v_fsub(e, shifted, v_f(e, dt, magic)), v_bitcast(e, shifted, v_bits_dtype(dt))};
 }
 
 /* 2^(n - down) (1 + p) for a multiple n of 1/16. */
-static Value exp_by_table(Emit *e, Dtype dt, Nearest n, Value p, int down) {
+static Value exp_by_table(Emit *e, Dtype dt, Nearest n, Value p, int down)
+{
     const Table *table = &exp_table[row_of(dt)];
     Value head = table_lookup(e, dt, table->hi, n.bits), tail = table_lookup(e, dt, table->lo, n.bits);
     Value y = v_fadd(e, head, v_madd(e, head, p, tail));
     return x86_scalef(e, dt, y, down ? v_fsub(e, n.n, v_f(e, dt, down)) : n.n);
 }
 
-static Value exp_scaled_table(Emit *e, Dtype dt, Value x, Value low, int down) {
+static Value exp_scaled_table(Emit *e, Dtype dt, Value x, Value low, int down)
+{
     const Constant *ln2 = &math_ln2[row_of(dt)];
     Nearest n = nearest_16th(e, dt, x, LOG2E);
     Value r = v_madd(e, n.n, v_f(e, dt, -ln2->hi), x);                      /* exact */
@@ -66,7 +75,8 @@ static Value exp_scaled_table(Emit *e, Dtype dt, Value x, Value low, int down) {
 }
 
 /* 1 + r + r^2 q, and where there is a low part, low e^r. */
-static Value exp_series(Emit *e, Dtype dt, Two r, bool low) {
+static Value exp_series(Emit *e, Dtype dt, Two r, bool low)
+{
     Value q = row_of(dt) ? poly_even_odd(e, dt, r.hi, exp_c64, 10) : v_poly(e, dt, r.hi, exp_c32, 5);
     Value one = v_f(e, dt, 1), rest = v_fmul(e, v_fmul(e, r.hi, r.hi), q);
     if (low)
@@ -74,7 +84,8 @@ static Value exp_series(Emit *e, Dtype dt, Two r, bool low) {
     return v_fadd(e, one, v_fadd(e, r.hi, rest));
 }
 
-Value exp_scaled(Emit *e, Dtype dt, Value x, Value low, int down) {
+Value exp_scaled(Emit *e, Dtype dt, Value x, Value low, int down)
+{
     x = clamp_exp(e, dt, x);
     if (has_tables(e))
         return exp_scaled_table(e, dt, x, low, down);
@@ -87,12 +98,14 @@ Value exp_scaled(Emit *e, Dtype dt, Value x, Value low, int down) {
     return scale(e, dt, y, parts.n);
 }
 
-LLVMValueRef emit_exp(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_exp(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     return is_narrow(e, dt) ? through_float64(e, emit_exp, a, NULL) : exp_scaled(e, dt, a, NULL, 0);
 }
 
-LLVMValueRef emit_exp2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_exp2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_exp2, a, NULL);
@@ -111,7 +124,8 @@ LLVMValueRef emit_exp2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
 }
 
 /* 2^n (1 + p) - 1 = 2 (s p + (s - 1/2)) with s = 2^(n-1), which does not overflow before the result; p in two parts. */
-LLVMValueRef emit_expm1(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_expm1(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_expm1, a, NULL);

@@ -33,13 +33,15 @@ static const double tanh_pieces[9][16] = {
 };
 
 /* x + x^3 c(x^2) */
-static Value odd_poly(Emit *e, Dtype dt, Value x, const double *c, int n) {
+static Value odd_poly(Emit *e, Dtype dt, Value x, const double *c, int n)
+{
     Value square = v_fmul(e, x, x);
     return v_madd(e, v_fmul(e, x, square), v_poly(e, dt, square, c, n), x);
 }
 
 /* e^x/2 = h, so e^-x/2 = 1/(4 h); no overflow before the result's. */
-LLVMValueRef emit_sinh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_sinh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_sinh, a, NULL);
@@ -51,7 +53,8 @@ LLVMValueRef emit_sinh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
     return v_copysign(e, y, a);
 }
 
-LLVMValueRef emit_cosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_cosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_cosh, a, NULL);
@@ -59,7 +62,8 @@ LLVMValueRef emit_cosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
     return v_fadd(e, h, v_fdiv(e, v_f(e, dt, .25), h));
 }
 
-static Value tanh_by_table(Emit *e, Value x) {
+static Value tanh_by_table(Emit *e, Value x)
+{
     Dtype dt = DT_float32;
     Value half_steps = v_lshr(e, v_bitcast(e, x, DT_int32), 22);           /* exponent and first bit of the mantissa */
     Value index = v_sub(e, half_steps, v_i(e, DT_int32, (0x3e800000 >> 22) - 1)), zero = v_i(e, DT_int32, 0);
@@ -72,7 +76,8 @@ static Value tanh_by_table(Emit *e, Value x) {
 }
 
 /* 1 - 2 / (e^2x + 1), which is 1 long before e^2x overflows. */
-LLVMValueRef emit_tanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_tanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_tanh, a, NULL);
@@ -91,13 +96,15 @@ LLVMValueRef emit_tanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
 static Value is_big(Emit *e, Dtype dt, Value x) { return v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, row_of(dt) ? 0x1p500 : 0x1p60)); }
 
 /* log(1 + t), or log(1 + x) + ln 2 in the lanes of `big` */
-static Value log1p_or_log_2x(Emit *e, Dtype dt, Value big, Value x, Value t) {
+static Value log1p_or_log_2x(Emit *e, Dtype dt, Value big, Value x, Value t)
+{
     Value y = log1p_value(e, dt, v_select(e, big, x, t));
     return v_fadd(e, y, v_select(e, big, v_f(e, dt, 0x1.62e42fefa39efp-1), v_f(e, dt, 0)));
 }
 
 /* log(x + sqrt(x^2 + 1)) = log1p(x + x^2 / (1 + sqrt(x^2 + 1))) */
-LLVMValueRef emit_arcsinh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_arcsinh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_arcsinh, a, NULL);
@@ -109,7 +116,8 @@ LLVMValueRef emit_arcsinh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLV
 }
 
 /* With t = x - 1: log1p(t + sqrt(2 t + t^2)) */
-LLVMValueRef emit_arccosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_arccosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_arccosh, a, NULL);
@@ -120,7 +128,8 @@ LLVMValueRef emit_arccosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLV
 }
 
 /* log1p(2 x / (1 - x)) / 2; below 1/2 as 2 x + 2 x^2 / (1 - x), which rounds less. */
-LLVMValueRef emit_arctanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_arctanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_arctanh, a, NULL);

@@ -19,8 +19,9 @@ static const Base base_2 = {{{1, 0}, {1, 0}}, {{0x1.715476p0, 0x1.4ae0cp-26}, {0
 static const Base base_10 = {{{0x1.344p-2, 0x1.3509f8p-18}, {0x1.34413509f8p-2, -0x1.80433b83b532ap-44}},
                              {{0x1.bcb7b2p-2, -0x1.5b235ep-27}, {0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57}}, log10_table, false};
 
-/* float64: f - f^2/2 + u (f^2/2 + u^2 P(u^2)), in which an error of u counts little. */
-Value log_rest(Emit *e, Dtype dt, Value f) {
+/* log(1 + f) - f, |it| <= 0.09, for f in [sqrt 1/2 - 1, sqrt 2 - 1]. float64: -f^2/2 + u (f^2/2 + u^2 P(u^2)), in which an error of u counts little. */
+static Value log_rest(Emit *e, Dtype dt, Value f)
+{
     Value square = v_fmul(e, f, f);
     if (!row_of(dt)) {
         Value p = poly_even_odd(e, dt, f, log_c32, 8);
@@ -34,7 +35,8 @@ Value log_rest(Emit *e, Dtype dt, Value f) {
 }
 
 /* y for 0 < x < inf, else -inf at 0, NaN below, inf at inf. */
-static Value log_special(Emit *e, Dtype dt, Value y, Value x) {
+static Value log_special(Emit *e, Dtype dt, Value y, Value x)
+{
     Value infinite = v_f(e, dt, INFINITY);
     Value bad = v_select(e, is_zero(e, dt, x), v_f(e, dt, -INFINITY), v_f(e, dt, NAN));
     y = v_select(e, v_fcmp(e, LLVMRealOEQ, x, infinite), infinite, y);
@@ -43,7 +45,8 @@ static Value log_special(Emit *e, Dtype dt, Value y, Value x) {
 
 /* base + log_b(1 + f), where base is exact and a multiple of a small number, or 0, and f + rest is log(1 + f). Rounded little more
  * than once, so exact powers stay exact. */
-static Value log_sum(Emit *e, Dtype dt, const Base *b, Two base, Value f, Value rest) {
+static Value log_sum(Emit *e, Dtype dt, const Base *b, Two base, Value f, Value rest)
+{
     const Constant *factor = &b->factor[row_of(dt)];
     if (!b->natural) {
         Value hi = v_f(e, dt, factor->hi);
@@ -57,7 +60,8 @@ static Value log_sum(Emit *e, Dtype dt, const Base *b, Two base, Value f, Value 
 
 /* x = 2^k m; with c = inverse_table[m]: log x = k log 2 - log c + log(1 + f), f = m c - 1. Where x is just below 1, the first two
  * cancel exactly. */
-static Value log_by_table(Emit *e, Dtype dt, const Base *b, Value x, Value low) {
+static Value log_by_table(Emit *e, Dtype dt, const Base *b, Value x, Value low)
+{
     const Constant *two = &b->two[row_of(dt)];
     const Table *table = &b->table[row_of(dt)];
     Value m = x86_getmant(e, dt, x), k = x86_getexp(e, dt, x);
@@ -73,37 +77,43 @@ static Value log_by_table(Emit *e, Dtype dt, const Base *b, Value x, Value low) 
     return x86_fixup(e, dt, log_sum(e, dt, b, base, f, rest), x, ANSWERS_LOG);
 }
 
-static Value log_by_series(Emit *e, Dtype dt, const Base *b, Value k, Value f) {
+static Value log_by_series(Emit *e, Dtype dt, const Base *b, Value k, Value f)
+{
     const Constant *two = &b->two[row_of(dt)];
     Two base = {v_fmul(e, k, v_f(e, dt, two->hi)), v_fmul(e, k, v_f(e, dt, two->lo))};
     return log_sum(e, dt, b, base, f, log_rest(e, dt, f));
 }
 
-static Value log_value(Emit *e, Dtype dt, const Base *b, Value x) {
+static Value log_value(Emit *e, Dtype dt, const Base *b, Value x)
+{
     if (has_tables(e))
         return log_by_table(e, dt, b, x, NULL);
     Mantissa parts = mantissa(e, dt, x);
     return log_special(e, dt, log_by_series(e, dt, b, parts.k, v_fsub(e, parts.m, v_f(e, dt, 1))), x);
 }
 
-LLVMValueRef emit_log(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_log(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     return is_narrow(e, dt) ? through_float64(e, emit_log, a, NULL) : log_value(e, dt, &base_e, a);
 }
 
-LLVMValueRef emit_log2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_log2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     return is_narrow(e, dt) ? through_float64(e, emit_log2, a, NULL) : log_value(e, dt, &base_2, a);
 }
 
-LLVMValueRef emit_log10(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_log10(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     return is_narrow(e, dt) ? through_float64(e, emit_log10, a, NULL) : log_value(e, dt, &base_10, a);
 }
 
 /* f = (1 + x) 2^-k - 1 = x 2^-k + (2^-k - 1), in which only the last addition rounds; x itself where k is 0. 2^-k may be denormal,
  * so it is a quarter of a normal power. */
-static Value log1p_by_series(Emit *e, Dtype dt, Value x, Value u) {
+static Value log1p_by_series(Emit *e, Dtype dt, Value x, Value u)
+{
     Mantissa parts = mantissa(e, dt, u);
     Nearest down = nearest(e, dt, v_fsub(e, v_f(e, dt, 2), parts.k));
     Value power = v_fmul(e, power_of_two(e, dt, down), v_f(e, dt, .25));
@@ -113,14 +123,16 @@ static Value log1p_by_series(Emit *e, Dtype dt, Value x, Value u) {
 }
 
 /* What rounding lost of 1 + x: of no weight where x > 1 and the difference is not exact. */
-Value log1p_value(Emit *e, Dtype dt, Value x) {
+Value log1p_value(Emit *e, Dtype dt, Value x)
+{
     Value one = v_f(e, dt, 1), u = v_fadd(e, x, one);
     if (!has_tables(e))
         return log1p_by_series(e, dt, x, u);
     return log_by_table(e, dt, &base_e, u, v_fsub(e, x, v_fsub(e, u, one)));
 }
 
-LLVMValueRef emit_log1p(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_log1p(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_log1p, a, NULL);

@@ -20,7 +20,8 @@ static const double cbrt_seed[] = {0x1.ab85bcp0, -0x1.2c426p0, 0x1.641754p-1, -0
 
 /* ---- integers ---- */
 /* Squaring until no lane has exponent bits left: a loop, since it rarely takes more than a few rounds. */
-static Value power_unsigned(Emit *e, Dtype dt, Value x, Value y) {
+static Value power_unsigned(Emit *e, Dtype dt, Value x, Value y)
+{
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), loop = v_block(e, "power"), after = v_block(e, "power.end");
     LLVMTypeRef type = v_type(e, dt);
     Value one = v_i(e, dt, 1), zero = v_i(e, dt, 0);
@@ -40,7 +41,8 @@ static Value power_unsigned(Emit *e, Dtype dt, Value x, Value y) {
 }
 
 /* Negative exponents: trunc(1 / x^|y|), 0 for x == 0 (a CHECK has refused them where NumPy does). */
-static Value power_integer(Emit *e, Dtype dt, Value x, Value y) {
+static Value power_integer(Emit *e, Dtype dt, Value x, Value y)
+{
     if (dtype_info[dt].kind == DKIND_UINT)
         return power_unsigned(e, dt, x, y);
     Value zero = v_i(e, dt, 0), one = v_i(e, dt, 1);
@@ -54,7 +56,8 @@ static Value power_integer(Emit *e, Dtype dt, Value x, Value y) {
 
 /* ---- floats ---- */
 /* log(x), float64, x finite > 0, in two parts, error 2^-67 or so: atanh's series with all that exceeds 2^-60 in two parts. */
-static Two log_two(Emit *e, Value x) {
+static Two log_two(Emit *e, Value x)
+{
     Dtype dt = DT_float64;
     Mantissa parts = mantissa(e, dt, x);
     Value f = v_fsub(e, parts.m, v_f(e, dt, 1)), zero = v_f(e, dt, 0);
@@ -74,7 +77,8 @@ static Two log_two(Emit *e, Value x) {
 }
 
 /* log(x) with tables: f = m c - 1 and f - f^2/2 in two parts. */
-static Two log_two_by_table(Emit *e, Value x) {
+static Two log_two_by_table(Emit *e, Value x)
+{
     Dtype dt = DT_float64;
     const Table *table = &log_table[1];
     Value m = x86_getmant(e, dt, x), k = x86_getexp(e, dt, x);
@@ -94,7 +98,8 @@ static Two log_two_by_table(Emit *e, Value x) {
 }
 
 /* y for 0 < x < inf, else -inf at 0, inf at both infinities, NaN below. */
-static Value log_extreme(Emit *e, Value y, Value x) {
+static Value log_extreme(Emit *e, Value y, Value x)
+{
     Dtype dt = DT_float64;
     if (has_tables(e))
         return x86_fixup(e, dt, y, x, ANSWERS_POWER);
@@ -105,12 +110,14 @@ static Value log_extreme(Emit *e, Value y, Value x) {
 }
 
 /* y within +-most, beyond which x^y is 0, 1 or infinite: so 1^inf is no NaN, and products are exact without FMA too. NaN stays. */
-static Value limited(Emit *e, Dtype dt, Value y, double most) {
+static Value limited(Emit *e, Dtype dt, Value y, double most)
+{
     return v_fmin_c(e, v_f(e, dt, most), v_fmax_c(e, v_f(e, dt, -most), y));
 }
 
 /* e^(y log x), NaN for x < 0 */
-static Value power_float64(Emit *e, Value x, Value y) {
+static Value power_float64(Emit *e, Value x, Value y)
+{
     Dtype dt = DT_float64;
     y = limited(e, dt, y, 0x1p65);
     Two ln = has_tables(e) ? log_two_by_table(e, x) : log_two(e, x);
@@ -121,7 +128,8 @@ static Value power_float64(Emit *e, Value x, Value y) {
 }
 
 /* log(x) for x > 0 of float32's range, error 2^-39 */
-static Value log_rough(Emit *e, Value x) {
+static Value log_rough(Emit *e, Value x)
+{
     Dtype dt = DT_float64;
     Value m = x86_getmant(e, dt, x), k = x86_getexp(e, dt, x);
     Value index = v_lshr(e, v_bitcast(e, m, DT_int64), 48);
@@ -132,7 +140,8 @@ static Value log_rough(Emit *e, Value x) {
 }
 
 /* e^x for results of float32's range, error 2^-38 */
-static Value exp_rough(Emit *e, Value x) {
+static Value exp_rough(Emit *e, Value x)
+{
     Dtype dt = DT_float64;
     x = v_fmin_c(e, v_f(e, dt, 120), v_fmax_c(e, v_f(e, dt, -120), x));
     Value shifted = v_madd(e, x, v_f(e, dt, 0x1.71547652b82fep0), v_f(e, dt, 0x1.8p48));
@@ -144,7 +153,8 @@ static Value exp_rough(Emit *e, Value x) {
 }
 
 /* The same for float32, through float64 whose errors are nothing to it. */
-static Value power_float32(Emit *e, Value x, Value y) {
+static Value power_float32(Emit *e, Value x, Value y)
+{
     Dtype dt = DT_float64;
     y = v_fpcast(e, limited(e, DT_float32, y, 0x1p33), dt);
     x = v_fpcast(e, x, dt);
@@ -156,7 +166,8 @@ static Value is_integer(Emit *e, Value y) { return v_fcmp(e, LLVMRealOEQ, v_rint
 
 /* C99's table of special cases, which is NumPy's: x^0 = 1^y = 1 even for NaN; the sign of odd powers; NaN for negative x to a
  * fraction, which the logarithm gives. 0, infinities and (-1)^inf come out of it right. */
-LLVMValueRef emit_power(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_power(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)c;
     if (dtype_info[dt].kind != DKIND_FLOAT)
         return power_integer(e, dt, a, b);
@@ -170,7 +181,8 @@ LLVMValueRef emit_power(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMV
 
 /* x = m 2^(3 q + rest). y = m^(-1/3) by a seed and a step of third order, without division; t = m y^2 is the root, and Newton's step
  * with an exact residual makes it nearly correctly rounded. */
-LLVMValueRef emit_cbrt(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_cbrt(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_cbrt, a, NULL);
@@ -195,7 +207,8 @@ LLVMValueRef emit_cbrt(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
 }
 
 /* The greater side scaled to where its square neither overflows nor underflows. float32: exact squares in float64. */
-LLVMValueRef emit_hypot(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_hypot(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)c;
     Value x = v_fabs(e, a), y = v_fabs(e, b), r, infinite = v_f(e, dt, INFINITY);
     if (row_of(dt)) {

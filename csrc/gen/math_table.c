@@ -69,7 +69,8 @@ bool has_tables(const Emit *e) { return e->level == CPU_AVX512; }
 static unsigned register_lanes(Dtype dt) { return 64u / dtype_info[dt].bytes; }
 
 /* Lanes `from` and on of a vector (poison past its end), as `n` lanes. */
-static Value take(Emit *e, Value a, unsigned from, unsigned n) {
+static Value take(Emit *e, Value a, unsigned from, unsigned n)
+{
     LLVMTypeRef i32 = LLVMInt32TypeInContext(e->ctx);
     LLVMValueRef lane[256];
     unsigned have = LLVMGetVectorSize(LLVMTypeOf(a));
@@ -80,7 +81,8 @@ static Value take(Emit *e, Value a, unsigned from, unsigned n) {
     return LLVMBuildShuffleVector(e->b, a, LLVMGetPoison(LLVMTypeOf(a)), LLVMConstVector(lane, n), "");
 }
 
-static Value join(Emit *e, Value a, Value b) {
+static Value join(Emit *e, Value a, Value b)
+{
     LLVMTypeRef i32 = LLVMInt32TypeInContext(e->ctx);
     LLVMValueRef lane[256];
     unsigned n = 2 * LLVMGetVectorSize(LLVMTypeOf(a));
@@ -92,7 +94,8 @@ static Value join(Emit *e, Value a, Value b) {
 /* An operation on whole registers: `args` are theirs. */
 typedef Value RegisterFn(Emit *e, Dtype dt, Value *args, const void *how);
 
-static Value halves(Emit *e, Dtype dt, RegisterFn *fn, Value *args, int n, const void *how, unsigned from, unsigned lanes) {
+static Value halves(Emit *e, Dtype dt, RegisterFn *fn, Value *args, int n, const void *how, unsigned from, unsigned lanes)
+{
     unsigned width = register_lanes(dt);
     if (lanes > width)
         return join(e, halves(e, dt, fn, args, n, how, from, lanes / 2), halves(e, dt, fn, args, n, how, from + lanes / 2, lanes / 2));
@@ -103,7 +106,8 @@ static Value halves(Emit *e, Dtype dt, RegisterFn *fn, Value *args, int n, const
 }
 
 /* fn on values of e->lanes lanes: in pieces, or with idle lanes; a scalar is lane 0, so it has a vector's bits. */
-static Value by_registers(Emit *e, Dtype dt, RegisterFn *fn, Value *args, int n, const void *how) {
+static Value by_registers(Emit *e, Dtype dt, RegisterFn *fn, Value *args, int n, const void *how)
+{
     if (e->lanes)
         return halves(e, dt, fn, args, n, how, 0, e->lanes);
     LLVMValueRef zero = LLVMConstInt(LLVMInt32TypeInContext(e->ctx), 0, 0);
@@ -116,7 +120,8 @@ static Value by_registers(Emit *e, Dtype dt, RegisterFn *fn, Value *args, int n,
 }
 
 /* ---- intrinsics ---- */
-static Value call(Emit *e, Dtype dt, const char *name, const char *suffix32, const char *suffix64, Value *args, unsigned n) {
+static Value call(Emit *e, Dtype dt, const char *name, const char *suffix32, const char *suffix64, Value *args, unsigned n)
+{
     char full[64];
     snprintf(full, sizeof full, "llvm.x86.avx512.%s.%s.512", name, row_of(dt) ? suffix64 : suffix32);
     LLVMValueRef fn = LLVMGetIntrinsicDeclaration(e->mod, LLVMLookupIntrinsicID(full, strlen(full)), NULL, 0);
@@ -128,7 +133,8 @@ static Value integer(Emit *e, unsigned bits, uint64_t x) { return LLVMConstInt(L
 static Value whole(Emit *e, Dtype dt) { return integer(e, register_lanes(dt), UINT64_MAX); }
 static Value current(Emit *e) { return integer(e, 32, 4); }
 
-static Value constant_register(Emit *e, Dtype dt, const double *c) {
+static Value constant_register(Emit *e, Dtype dt, const double *c)
+{
     LLVMValueRef lane[16];
     unsigned lanes = e->lanes;
     e->lanes = 0;
@@ -138,30 +144,35 @@ static Value constant_register(Emit *e, Dtype dt, const double *c) {
     return LLVMConstVector(lane, register_lanes(dt));
 }
 
-static Value lookup_register(Emit *e, Dtype dt, Value *args, const void *how) {
+static Value lookup_register(Emit *e, Dtype dt, Value *args, const void *how)
+{
     const double *table = how;
     if (row_of(dt))
         return call(e, dt, "vpermi2var", "ps", "pd", (Value[]){constant_register(e, dt, table), args[0], constant_register(e, dt, table + 8)}, 3);
     return call(e, dt, "permvar", "sf", "df", (Value[]){constant_register(e, dt, table), args[0]}, 2);
 }
 
-static Value scalef_register(Emit *e, Dtype dt, Value *args, const void *how) {
+static Value scalef_register(Emit *e, Dtype dt, Value *args, const void *how)
+{
     (void)how;
     return call(e, dt, "mask.scalef", "ps", "pd", (Value[]){args[0], args[1], args[0], whole(e, dt), current(e)}, 5);
 }
 
-static Value getexp_register(Emit *e, Dtype dt, Value *args, const void *how) {
+static Value getexp_register(Emit *e, Dtype dt, Value *args, const void *how)
+{
     (void)how;
     return call(e, dt, "mask.getexp", "ps", "pd", (Value[]){args[0], args[0], whole(e, dt), current(e)}, 4);
 }
 
 /* Mantissa in [1, 2); NaN of negative numbers. */
-static Value getmant_register(Emit *e, Dtype dt, Value *args, const void *how) {
+static Value getmant_register(Emit *e, Dtype dt, Value *args, const void *how)
+{
     (void)how;
     return call(e, dt, "mask.getmant", "ps", "pd", (Value[]){args[0], integer(e, 32, 8), args[0], whole(e, dt), current(e)}, 5);
 }
 
-static Value fixup_register(Emit *e, Dtype dt, Value *args, const void *how) {
+static Value fixup_register(Emit *e, Dtype dt, Value *args, const void *how)
+{
     LLVMValueRef lane[16];
     for (unsigned i = 0; i < register_lanes(dt); i++)
         lane[i] = integer(e, 8u * dtype_info[dt].bytes, *(const Answers *)how);
@@ -169,7 +180,8 @@ static Value fixup_register(Emit *e, Dtype dt, Value *args, const void *how) {
     return call(e, dt, "mask.fixupimm", "ps", "pd", (Value[]){args[0], args[1], table, integer(e, 32, 0), whole(e, dt), current(e)}, 6);
 }
 
-Value table_lookup(Emit *e, Dtype dt, const double *table, Value index) {
+Value table_lookup(Emit *e, Dtype dt, const double *table, Value index)
+{
     return by_registers(e, dt, lookup_register, &index, 1, table);
 }
 

@@ -39,7 +39,8 @@ typedef struct { Value quadrant; Two r; } TrigParts;
 static double trig_limit(Dtype dt) { return row_of(dt) ? 0x1p27 : 0x1p15; }
 
 /* Of x >= 0. The first product's difference is exact; the second and third keep their errors. */
-static TrigParts trig_parts(Emit *e, Dtype dt, Value x) {
+static TrigParts trig_parts(Emit *e, Dtype dt, Value x)
+{
     static const double part[2][3] = {{0x1.921fb4p0, 0x1.4442dp-24, 0x1.846988p-48},
                                       {0x1.921fb54442d18p0, 0x1.1a62633145c06p-54, 0x1.c1cd129024e08p-107}};
     const double *p = part[row_of(dt)];
@@ -52,13 +53,15 @@ static TrigParts trig_parts(Emit *e, Dtype dt, Value x) {
 }
 
 /* sin of r, as r.hi + rest */
-static Value sin_rest(Emit *e, Dtype dt, Two r, Value square) {
+static Value sin_rest(Emit *e, Dtype dt, Two r, Value square)
+{
     Value p = row_of(dt) ? v_poly(e, dt, square, sin_c64, 6) : v_poly(e, dt, square, sin_c32, 3);
     Value slope = v_madd(e, square, v_f(e, dt, -.5), v_f(e, dt, 1));
     return v_madd(e, v_fmul(e, r.hi, square), p, v_fmul(e, r.lo, slope));
 }
 
-static Two cos_two(Emit *e, Dtype dt, Two r, Value square) {
+static Two cos_two(Emit *e, Dtype dt, Two r, Value square)
+{
     Value q = row_of(dt) ? v_poly(e, dt, square, cos_c64, 6) : v_poly(e, dt, square, cos_c32, 3);
     Value half = v_fmul(e, square, v_f(e, dt, -.5));
     Two head = two_fast_sum(e, v_f(e, dt, 1), half);
@@ -66,13 +69,15 @@ static Two cos_two(Emit *e, Dtype dt, Two r, Value square) {
     return (Two){head.hi, v_fadd(e, head.lo, tail)};
 }
 
-static Value low_bit(Emit *e, Dtype dt, Value bits, int bit) {
+static Value low_bit(Emit *e, Dtype dt, Value bits, int bit)
+{
     Dtype idt = v_bits_dtype(dt);
     return v_icmp(e, LLVMIntNE, v_and(e, bits, v_i(e, idt, 1 << bit)), v_i(e, idt, 0));
 }
 
 /* sin(n pi/2 + r), up to the sign of the original argument. */
-static Value sin_of_parts(Emit *e, Dtype dt, TrigParts x, Value sign) {
+static Value sin_of_parts(Emit *e, Dtype dt, TrigParts x, Value sign)
+{
     Value square = v_fmul(e, x.r.hi, x.r.hi);
     Two cosine = cos_two(e, dt, x.r, square);
     Value odd = low_bit(e, dt, x.quadrant, 0);
@@ -81,13 +86,15 @@ static Value sin_of_parts(Emit *e, Dtype dt, TrigParts x, Value sign) {
     return with_sign(e, dt, v_fadd(e, hi, lo), sign, v_lshr(e, x.quadrant, 1));
 }
 
-static Value cos_of_parts(Emit *e, Dtype dt, TrigParts x) {
+static Value cos_of_parts(Emit *e, Dtype dt, TrigParts x)
+{
     x.quadrant = v_add(e, x.quadrant, v_i(e, v_bits_dtype(dt), 1));
     return sin_of_parts(e, dt, x, v_f(e, dt, 0));
 }
 
 /* float32: t = tan r in two parts, or -1/t in odd quadrants. */
-static Value tan_of_parts32(Emit *e, TrigParts x, Value sign) {
+static Value tan_of_parts32(Emit *e, TrigParts x, Value sign)
+{
     Dtype dt = DT_float32;
     Value one = v_f(e, dt, 1), square = v_fmul(e, x.r.hi, x.r.hi);
     Value low = v_madd(e, square, x.r.lo, x.r.lo);                              /* r.lo (1 + tan^2), nearly */
@@ -100,7 +107,8 @@ static Value tan_of_parts32(Emit *e, TrigParts x, Value sign) {
 }
 
 /* sin/cos, or -cos/sin in odd quadrants, both in two parts. */
-static Value tan_of_parts(Emit *e, Dtype dt, TrigParts x, Value sign) {
+static Value tan_of_parts(Emit *e, Dtype dt, TrigParts x, Value sign)
+{
     if (!row_of(dt))
         return tan_of_parts32(e, x, sign);
     Value square = v_fmul(e, x.r.hi, x.r.hi);
@@ -122,7 +130,8 @@ static const uint64_t two_over_pi[21] = {
     0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d};
 
 /* 64 bits of 2/pi from the bit `offset` of word `word` on. Two shifts: one by 64 - 0 would be undefined. */
-static Value two_over_pi_bits(Emit *e, Value table, Value word, Value offset) {
+static Value two_over_pi_bits(Emit *e, Value table, Value word, Value offset)
+{
     Value high = v_table_load(e, DT_int64, table, word);
     Value low = v_table_load(e, DT_int64, table, v_add(e, word, v_i(e, DT_int64, 1)));
     Value rest = v_lshr_v(e, v_lshr(e, low, 1), v_sub(e, v_i(e, DT_int64, 63), offset));
@@ -132,7 +141,8 @@ static Value two_over_pi_bits(Emit *e, Value table, Value word, Value offset) {
 /* High and low half of the product of two unsigned numbers, the first below 2^53: by halves of 32 bits, since 128 bit arithmetic is not
  * the emitter's. */
 typedef struct { Value high, low; } Wide;
-static Wide wide_product(Emit *e, Value a, Value b) {
+static Wide wide_product(Emit *e, Value a, Value b)
+{
     Value mask = v_i(e, DT_int64, 0xffffffff);
     Value a0 = v_and(e, a, mask), a1 = v_lshr(e, a, 32), b0 = v_and(e, b, mask), b1 = v_lshr(e, b, 32);
     Value p00 = v_mul(e, a0, b0), p10 = v_mul(e, a1, b0), p01 = v_mul(e, a0, b1);
@@ -142,13 +152,15 @@ static Wide wide_product(Emit *e, Value a, Value b) {
 }
 
 /* a + b, and the carry out of it as 0 or 1 */
-static Wide add_carry(Emit *e, Value a, Value b) {
+static Wide add_carry(Emit *e, Value a, Value b)
+{
     Value sum = v_add(e, a, b);
     return (Wide){v_zext(e, v_icmp(e, LLVMIntULT, sum, a), DT_int64), sum};
 }
 
 /* The 128 bits high:low as a signed fraction of 2^128, times pi/2, in two parts. Pieces of 32 bits convert exactly. */
-static Two fraction_times_half_pi(Emit *e, Wide f) {
+static Two fraction_times_half_pi(Emit *e, Wide f)
+{
     Value mask = v_i(e, DT_int64, 0xffffffff), piece[4] = {v_ashr(e, f.high, 32), v_and(e, f.high, mask), v_lshr(e, f.low, 32), v_and(e, f.low, mask)};
     for (int i = 0; i < 4; i++)
         piece[i] = v_fmul(e, v_sitofp(e, piece[i], DT_float64), v_f(e, DT_float64, ldexp(1, -32 * (i + 1))));
@@ -161,7 +173,8 @@ static Two fraction_times_half_pi(Emit *e, Wide f) {
 
 /* Of finite x >= 2^15, float64. x = m 2^q, m an integer: only bits of 2/pi worth less than 4 after the product with 2^q matter, and
  * 192 of them leave an error of 2^-137, where x mod pi/2 is at least 2^-62. */
-static TrigParts trig_parts_huge(Emit *e, Value x) {
+static TrigParts trig_parts_huge(Emit *e, Value x)
+{
     Dtype i64 = DT_int64;
     Value bits = v_bitcast(e, x, i64);
     Value m = v_or(e, v_and(e, bits, v_i(e, i64, 0x000fffffffffffff)), v_i(e, i64, 0x0010000000000000));
@@ -186,7 +199,8 @@ static Value cos_huge(Emit *e, TrigParts x, Value sign) { return (void)sign, cos
 static Value tan_huge(Emit *e, TrigParts x, Value sign) { return tan_of_parts(e, DT_float64, x, sign); }
 
 /* One scalar of either dtype; infinite: NaN. */
-static Value trig_huge(Emit *e, Dtype dt, Value a, TrigFn *fn) {
+static Value trig_huge(Emit *e, Dtype dt, Value a, TrigFn *fn)
+{
     Value x = row_of(dt) ? a : v_fpcast(e, a, DT_float64);
     Value y = fn(e, trig_parts_huge(e, v_fabs(e, x)), x);
     y = row_of(dt) ? y : v_fpcast(e, y, DT_float32);
@@ -198,11 +212,13 @@ static LLVMValueRef slow_sin(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, 
 static LLVMValueRef slow_cos(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) { return (void)b, (void)c, trig_huge(e, dt, a, cos_huge); }
 static LLVMValueRef slow_tan(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) { return (void)b, (void)c, trig_huge(e, dt, a, tan_huge); }
 
-static Value is_huge(Emit *e, Dtype dt, Value magnitude) {
+static Value is_huge(Emit *e, Dtype dt, Value magnitude)
+{
     return v_fcmp(e, LLVMRealOGT, magnitude, v_f(e, dt, trig_limit(dt)));
 }
 
-LLVMValueRef emit_sin(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_sin(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_sin, a, NULL);
@@ -211,7 +227,8 @@ LLVMValueRef emit_sin(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVal
     return v_rare(e, is_huge(e, dt, x), y, "sin_huge", slow_sin, dt, a, NULL);
 }
 
-LLVMValueRef emit_cos(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_cos(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_cos, a, NULL);
@@ -220,7 +237,8 @@ LLVMValueRef emit_cos(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVal
     return v_rare(e, is_huge(e, dt, x), y, "cos_huge", slow_cos, dt, a, NULL);
 }
 
-LLVMValueRef emit_tan(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_tan(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_tan, a, NULL);
@@ -230,7 +248,8 @@ LLVMValueRef emit_tan(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVal
 }
 
 /* ---- inverses ---- */
-static Value atan_poly(Emit *e, Dtype dt, Value square) {
+static Value atan_poly(Emit *e, Dtype dt, Value square)
+{
     if (!row_of(dt))
         return v_poly(e, dt, square, atan_c32, 8);
     Value p = poly_even_odd(e, dt, square, atan_c64 + ATAN_HORNER, 20 - ATAN_HORNER);
@@ -240,7 +259,8 @@ static Value atan_poly(Emit *e, Dtype dt, Value square) {
 }
 
 /* z + atan's rest for z.hi in [0, 1], times sign, and base. The slope 1 / (1 + z^2) of the small part needs no precision. */
-static Value atan_sum(Emit *e, Dtype dt, Two base, Value sign, Two z) {
+static Value atan_sum(Emit *e, Dtype dt, Two base, Value sign, Two z)
+{
     Value square = v_fmul(e, z.hi, z.hi);
     Value slope = v_madd(e, square, v_f(e, dt, -.47), v_f(e, dt, .96));
     Value rest = v_madd(e, v_fmul(e, z.hi, square), atan_poly(e, dt, square), v_fmul(e, z.lo, slope));
@@ -250,7 +270,8 @@ static Value atan_sum(Emit *e, Dtype dt, Two base, Value sign, Two z) {
 
 /* low / high of 0 <= low <= high: 1 for infinities, 0 for 0 / 0; with the quotient's error (0 without FMA, where it costs more
  * than it is worth, and where high is infinite). */
-static Two atan_quotient(Emit *e, Dtype dt, Value low, Value high) {
+static Two atan_quotient(Emit *e, Dtype dt, Value low, Value high)
+{
     Value one = v_f(e, dt, 1), zero = v_f(e, dt, 0), infinite = v_f(e, dt, INFINITY);
     Value q = v_fdiv(e, low, high);
     q = v_select(e, v_fcmp(e, LLVMRealOEQ, low, infinite), one, v_select(e, is_zero(e, dt, high), zero, q));
@@ -262,7 +283,8 @@ static Two atan_quotient(Emit *e, Dtype dt, Value low, Value high) {
 }
 
 /* 1 / x for x > 1 with its error, else x */
-static Two atan_argument(Emit *e, Dtype dt, Value x, Value steep) {
+static Two atan_argument(Emit *e, Dtype dt, Value x, Value steep)
+{
     Value one = v_f(e, dt, 1), zero = v_f(e, dt, 0), q = v_fdiv(e, one, x);
     Two z = {v_select(e, steep, q, x), zero};
     if (e->level == CPU_SSE2)
@@ -273,7 +295,8 @@ static Two atan_argument(Emit *e, Dtype dt, Value x, Value steep) {
     return z;
 }
 
-LLVMValueRef emit_arctan(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_arctan(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_arctan, a, NULL);
@@ -285,7 +308,8 @@ LLVMValueRef emit_arctan(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVM
 }
 
 /* In the half plane x >= 0: atan(y/x), or pi/2 - atan(x/y) above the diagonal; the other one is its mirror: pi - ... */
-LLVMValueRef emit_arctan2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_arctan2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_arctan2, a, b);
@@ -304,14 +328,16 @@ LLVMValueRef emit_arctan2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLV
 }
 
 /* asin(x) - x for |x| <= 1/2 */
-static Value asin_rest(Emit *e, Dtype dt, Value x, Value square) {
+static Value asin_rest(Emit *e, Dtype dt, Value x, Value square)
+{
     Value p = row_of(dt) ? v_poly(e, dt, square, asin_c64, 13) : v_poly(e, dt, square, asin_c32, 6);
     return v_fmul(e, v_fmul(e, x, square), p);
 }
 
 /* asin of min(|x|, 1 - ...): for |x| <= 1/2 the angle itself, else half the angle from the pole, asin sqrt((1 - |x|) / 2). */
 typedef struct { Value far; Two angle; } AsinParts;
-static AsinParts asin_parts(Emit *e, Dtype dt, Value magnitude) {
+static AsinParts asin_parts(Emit *e, Dtype dt, Value magnitude)
+{
     Value half = v_f(e, dt, .5), zero = v_f(e, dt, 0);
     Value far = v_fcmp(e, LLVMRealOGT, magnitude, half);
     Value z = v_madd(e, magnitude, v_f(e, dt, -.5), half);                     /* exact where used; NaN's root past 1 */
@@ -324,7 +350,8 @@ static AsinParts asin_parts(Emit *e, Dtype dt, Value magnitude) {
     return (AsinParts){far, {x, rest}};
 }
 
-LLVMValueRef emit_arcsin(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_arcsin(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_arcsin, a, NULL);
@@ -338,7 +365,8 @@ LLVMValueRef emit_arcsin(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVM
 }
 
 /* pi/2 - angle near 0; twice the angle towards 1; pi less that towards -1. */
-LLVMValueRef emit_arccos(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+LLVMValueRef emit_arccos(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_arccos, a, NULL);

@@ -31,7 +31,8 @@ def test_memory_comes_back():
     assert pyxla.memory_info().in_use >= before + 5 * x.nbytes
     del ys
     assert pyxla.memory_info().in_use == before
-    assert pyxla.trim_memory() > 0
+    kept = pyxla.memory_info().cached
+    assert pyxla.trim_memory() == kept
     assert pyxla.memory_info().cached == 0
 
 

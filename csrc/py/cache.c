@@ -44,7 +44,7 @@ int registers_fill(Registers *regs, const Entry *e, const Record *r)
 int entry_admits(const Entry *e, const Record *r, Registers *regs, PyObject **why)
 {
     for (uint32_t k = 0; k < e->nstatics; k++) {
-        int same = static_equal(e->statics[k], r->statics[k]);
+        int same = entry_static_is(e, k, r->statics[k]);
         if (same <= 0)
             return same;
     }
@@ -169,8 +169,22 @@ static Entry *least_used(const Cache *c)
     return least;
 }
 
+/* Drops the entries of objects that are gone. */
+static void sweep(Cache *c)
+{
+    for (int k = 0; k < CACHE_BUCKETS; k++)
+        for (Entry *e = c->chain[k]; e; ) {
+            bool dead = entry_dead(e);
+            Entry *next = e->next;
+            if (dead)
+                cache_remove(c, e);
+            e = dead ? c->chain[k] : next;    /* freeing an entry may run Python code: start again */
+        }
+}
+
 void cache_add(Cache *c, Entry *e)
 {
+    sweep(c);
     if (c->entries >= MAX_ENTRIES)
         cache_remove(c, least_used(c));
     e->refs++;

@@ -43,14 +43,48 @@ bool call_record(Call *c, Record *r)
 
 /* ---- misses ---- */
 
+/* Whether the guards of a variant hold for a call whose number leaf k is what it was in the variant's trace. */
+static bool holds_with(const Entry *variant, const Record *r, PyObject **values, uint32_t k)
+{
+    Record other = {.value = values, .leaf = r->leaf, .statics = r->statics, .nleaves = r->nleaves, .nstatics = r->nstatics};
+    Registers regs = {.at = regs.buffer};
+    PyObject *now = values[k];
+    values[k] = variant->numbers[k];
+    bool holds = entry_admits(variant, &other, &regs, NULL) == 1;
+    values[k] = now;
+    PyErr_Clear();
+    registers_clear(&regs);
+    return holds;
+}
+
+/* "n was 3, is 4", if one number alone breaks the guards of a variant; else NULL. */
+static PyObject *broken_number(Call *c, const Entry *variant, const Record *r)
+{
+    for (uint32_t k = 0; variant->numbers && k < r->nleaves; k++) {
+        PyObject *was = variant->numbers[k];
+        if (!was || static_equal(was, r->value[k]) != 0 || !holds_with(variant, r, r->value, k))
+            continue;
+        PyObject *name = call_name(c, k), *why = PyUnicode_FromFormat("%S was %R, is %R", name, was, r->value[k]);
+        Py_DECREF(name);
+        return why;
+    }
+    return NULL;
+}
+
 /* What an earlier trace of the same words asked for that is different now, or NULL. */
-static PyObject *broken_guard(const Entry *variant, const Record *r)
+static PyObject *broken_guard(Call *c, const Entry *variant, const Record *r)
 {
     PyObject *why = NULL;
+    if (!variant->nguards)
+        return NULL;
     Registers regs = {.at = regs.buffer};
-    if (variant->nguards && entry_admits(variant, r, &regs, &why) < 0)
-        PyErr_Clear();
+    entry_admits(variant, r, &regs, &why);
+    PyErr_Clear();
     registers_clear(&regs);
+    PyObject *number = why ? broken_number(c, variant, r) : NULL;
+    PyErr_Clear();
+    if (number)
+        Py_SETREF(why, number);
     return why;
 }
 
@@ -69,7 +103,7 @@ static bool warn_guards(Jit *jit, uint32_t variants, PyObject *why)
 static Entry *trace_entry(Call *c, const Record *r, const Entry *variant, uint32_t variants)
 {
     Jit *jit = c->jit;
-    PyObject *why = variant ? broken_guard(variant, r) : NULL;
+    PyObject *why = variant ? broken_guard(c, variant, r) : NULL;
     Entry *e = warn_guards(jit, variants, why)
              ? entry_make(jit->fn, jit->text, &jit->signature, r, &c->binding, &jit->options, &jit->costs) : NULL;
     if (e) {

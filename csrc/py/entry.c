@@ -136,6 +136,28 @@ static PyObject *trace_call(Trace *t, PyObject *fn, const char *name, const Sign
 
 /* ---- making an entry of a trace ---- */
 
+/* Whether an object is equal to nothing but itself, and can be held weakly. */
+static bool equals_itself(PyObject *o)
+{
+    PyTypeObject *type = Py_TYPE(o);
+    return type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare && type->tp_weaklistoffset != 0;
+}
+
+static bool fill_statics(Entry *e, const Record *r)
+{
+    for (; e->nstatics < r->nstatics; e->nstatics++) {
+        PyObject *o = r->statics[e->nstatics];
+        bool weak = equals_itself(o);
+        PyObject *held = weak ? PyWeakref_NewRef(o, NULL) : Py_NewRef(o);
+        if (!held && !PyErr_ExceptionMatches(PyExc_TypeError))
+            return false;
+        PyErr_Clear();
+        e->weak[e->nstatics] = held && weak;
+        e->statics[e->nstatics] = held ? held : Py_NewRef(o);
+    }
+    return true;
+}
+
 static Entry *entry_new(const Record *r)
 {
     Entry *e = PyMem_Calloc(1, sizeof *e);
@@ -143,20 +165,47 @@ static Entry *entry_new(const Record *r)
         e->refs = 1;
         e->sig = PyMem_Malloc((r->nsig + 1) * sizeof *e->sig);
         e->statics = PyMem_Malloc((r->nstatics + 1) * sizeof *e->statics);
+        e->weak = PyMem_Malloc((r->nstatics + 1) * sizeof *e->weak);
     }
-    if (!e || !e->sig || !e->statics) {
+    bool ok = e && e->sig && e->statics && e->weak;
+    if (!ok)
+        PyErr_NoMemory();
+    if (!ok || !fill_statics(e, r)) {
         if (e)
             entry_unref(e);
-        PyErr_NoMemory();
         return NULL;
     }
     memcpy(e->sig, r->sig, r->nsig * sizeof *e->sig);
     e->nsig = r->nsig;
+    e->nleaves = r->nleaves;
     e->hash = record_hash(r);
-    for (uint32_t k = 0; k < r->nstatics; k++)
-        e->statics[k] = Py_NewRef(r->statics[k]);
-    e->nstatics = r->nstatics;
     return e;
+}
+
+static PyObject *weak_target(PyObject *weak)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *o = NULL;
+    PyWeakref_GetRef(weak, &o);
+    Py_XDECREF(o);
+    return o;
+#else
+    PyObject *o = PyWeakref_GetObject(weak);
+    return o == Py_None ? NULL : o;
+#endif
+}
+
+int entry_static_is(const Entry *e, uint32_t k, PyObject *o)
+{
+    return e->weak[k] ? weak_target(e->statics[k]) == o : static_equal(e->statics[k], o);
+}
+
+bool entry_dead(const Entry *e)
+{
+    for (uint32_t k = 0; k < e->nstatics; k++)
+        if (e->weak[k] && !weak_target(e->statics[k]))
+            return true;
+    return false;
 }
 
 static bool fill_output(Output *o, const Graph *g, Id id)
@@ -241,6 +290,21 @@ static void fill_scalars(Entry *e)
     e->plain = e->nregs == 0 || scalars_plain(t->scalars);
 }
 
+/* Keeps the numbers of the trace, so that a broken guard can be put down to an argument. */
+static bool fill_numbers(Entry *e, const Record *r)
+{
+    if (!e->nguards)
+        return true;
+    if (!(e->numbers = PyMem_Calloc(r->nleaves + 1, sizeof *e->numbers))) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (uint32_t k = 0; k < r->nleaves; k++)
+        if (r->leaf[k].kind >= LEAF_BOOL && r->leaf[k].kind <= LEAF_COMPLEX)
+            e->numbers[k] = Py_NewRef(r->value[k]);
+    return true;
+}
+
 /* A native copy stands for a byte-swapped argument, so a write would be lost. */
 static bool check_written(const Entry *e, const char *name, const Signature *s, const Record *r, const Binding *b)
 {
@@ -298,7 +362,7 @@ Entry *entry_make(PyObject *fn, const char *name, const Signature *s, const Reco
     bool ok = e->trace && fill_outputs(e) && fill_inputs(e);
     if (ok) {
         fill_scalars(e);
-        ok = check_written(e, name, s, r, b) && log_entry(e, s, r, b);
+        ok = check_written(e, name, s, r, b) && fill_numbers(e, r) && log_entry(e, s, r, b);
     }
     costs->trace += now_seconds() - start;
     if (ok)
@@ -365,6 +429,8 @@ void entry_unref(Entry *e)
     entry_clear_bounds(e);
     for (uint32_t k = 0; k < e->nstatics; k++)
         Py_DECREF(e->statics[k]);
+    for (uint32_t k = 0; e->numbers && k < e->nleaves; k++)
+        Py_XDECREF(e->numbers[k]);
     for (uint32_t k = 0; e->results && k < e->nresults; k++)
         Py_XDECREF(e->results[k].object);
     for (uint32_t k = 0; e->outputs && k < e->noutputs; k++)
@@ -375,6 +441,8 @@ void entry_unref(Entry *e)
         trace_free(e->trace);
     PyMem_Free(e->sig);
     PyMem_Free(e->statics);
+    PyMem_Free(e->weak);
+    PyMem_Free(e->numbers);
     PyMem_Free(e->results);
     PyMem_Free(e->outputs);
     PyMem_Free(e->written);

@@ -31,10 +31,12 @@ struct Entry {
     Entry *next;                  /* in its hash chain */
     uint64_t hash, used;          /* used: the cache's clock at the last lookup */
     uint64_t *sig;
-    PyObject **statics;
-    uint32_t nsig, nstatics;
+    PyObject **statics;           /* objects that are equal only to themselves are held weakly: a cache keeps no model alive */
+    bool *weak;
+    uint32_t nsig, nstatics, nleaves;
     Trace *trace;                 /* ended; owns graph, arena, scalar program, guards, captured objects */
     PyObject *leaf_text;          /* list of name, description, name, ... of the leaves; NULL unless recompiles are logged */
+    PyObject **numbers;           /* per leaf: the Python number of the trace, or NULL; NULL if there are no guards */
     Tree tree;                    /* of the result */
     TraceResult *results;
     Output *outputs;
@@ -70,6 +72,10 @@ typedef struct { double trace, plan, compile; uint64_t compiled, reused; } Costs
 Entry *entry_make(PyObject *fn, const char *name, const Signature *s, const Record *r, const Binding *b, const TraceOptions *options, Costs *costs);
 void entry_unref(Entry *e);
 int entry_traverse(const Entry *e, visitproc visit, void *arg);
+/* 1: static leaf k of the entry is `o`; 0: it is not; -1 with an exception. */
+int entry_static_is(const Entry *e, uint32_t k, PyObject *o);
+/* Whether an object that the entry is about is gone. */
+bool entry_dead(const Entry *e);
 /* Whether captured arrays still have the dtypes and shapes of the trace, and arrays are contiguous where it relied on that. */
 bool entry_fits(const Entry *e, const Record *r);
 /* The ndarray that graph input k is read from in this call (borrowed), or NULL: it is a number. */

@@ -82,6 +82,8 @@ static bool read_step(PyObject *tuple, int index, Step *out)
         PyErr_SetString(error_class(ERR_INTERNAL), "a guard with a bad step");
         return false;
     }
+    if (kind == STEP_LEAF)
+        out->expected = Py_None;    /* each call brings its own; the cache keeps no argument alive */
     Py_INCREF(out->key);
     Py_INCREF(out->expected);
     return true;
@@ -175,7 +177,7 @@ static PyObject *step_value(const Step *s, PyObject *const *now)
 static int step_holds(const Step *s, int k, PyObject *const *leaves, PyObject **now)
 {
     if (s->kind == STEP_OBJECT || s->kind == STEP_LEAF) {
-        now[k] = s->kind == STEP_LEAF && leaves ? leaves[s->parent] : s->expected;
+        now[k] = s->kind == STEP_LEAF ? leaves[s->parent] : s->expected;
         return 1;
     }
     if (s->kind == STEP_ITEMS) {

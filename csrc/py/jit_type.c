@@ -121,6 +121,10 @@ static PyObject *jit_get(PyObject *self, PyObject *object, PyObject *Py_UNUSED(t
 
 static PyObject *jit_repr(PyObject *self) { return PyUnicode_FromFormat("<pyxla.jit %R>", ((Jit *)self)->fn); }
 
+/* Pickled by its name, as functions are; copies are itself. */
+static PyObject *jit_reduce(PyObject *self, PyObject *Py_UNUSED(unused)) { return PyObject_GetAttrString(self, "__qualname__"); }
+static PyObject *jit_copy(PyObject *self, PyObject *Py_UNUSED(unused)) { return Py_NewRef(self); }
+
 /* ---- cache_info ---- */
 
 static PyStructSequence_Field info_fields[] = {
@@ -209,6 +213,9 @@ static PyMethodDef methods[] = {
     {"cache_clear", jit_cache_clear, METH_NOARGS, "cache_clear()\n--\n\nForgets all traces and plans and sets the counters to 0."},
     {"lower", (PyCFunction)(void (*)(void))jit_lower, METH_FASTCALL | METH_KEYWORDS,
      "lower(*args, **kwargs)\n--\n\nTraces for these arguments (arrays or ShapeDtype) without calling: the graph, to be read or compiled."},
+    {"__reduce__", jit_reduce, METH_NOARGS, NULL},
+    {"__copy__", jit_copy, METH_NOARGS, NULL},
+    {"__deepcopy__", jit_copy, METH_O, NULL},
     {"_eval_shape", (PyCFunction)(void (*)(void))jit_eval_shape, METH_FASTCALL | METH_KEYWORDS, NULL},
     {0},
 };

@@ -312,8 +312,10 @@ static bool add_dict(Record *r, PyObject *o, bool donated)
     if (!put_open(r, TREE_DICT, n))
         return false;
     while (PyDict_Next(o, &pos, &key, &value)) {
+        Py_INCREF(key);
         Py_INCREF(value);
         bool ok = put_static(r, key) && add_object(r, value, donated);
+        Py_DECREF(key);
         Py_DECREF(value);
         if (!ok)
             return false;
@@ -339,16 +341,15 @@ static bool add_ordered(Record *r, PyObject *o, bool donated)
 
 static bool add_dataclass(Record *r, PyObject *o, PyObject *names, bool donated)
 {
-    if (!put_open(r, TREE_DATACLASS, PyTuple_GET_SIZE(names)) || !put_static(r, (PyObject *)Py_TYPE(o)))
-        return false;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
+    Py_INCREF(names);
+    bool ok = put_open(r, TREE_DATACLASS, PyTuple_GET_SIZE(names)) && put_static(r, (PyObject *)Py_TYPE(o));
+    for (Py_ssize_t k = 0; ok && k < PyTuple_GET_SIZE(names); k++) {
         PyObject *value = PyObject_GetAttr(o, PyTuple_GET_ITEM(names, k));
-        bool ok = value && add_object(r, value, donated);
+        ok = value && add_object(r, value, donated);
         Py_XDECREF(value);
-        if (!ok)
-            return false;
     }
-    return true;
+    Py_DECREF(names);
+    return ok;
 }
 
 static bool add_slice(Record *r, PyObject *o)

@@ -149,7 +149,6 @@ static int add_array(Trace *t, PyArrayObject *a, TraceInput input, InputFact fac
     for (int k = 0; k < rank; k++)
         shape[k] = PyArray_DIM(a, k);
     fact.contiguous = PyArray_IS_C_CONTIGUOUS(a);
-    fact.readonly = !PyArray_ISWRITEABLE(a);
     return add_input(t, input, fact, shape, rank);
 }
 

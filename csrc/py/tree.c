@@ -208,7 +208,8 @@ static PyObject *build_dict(Cursor *c, const TreeNode *node)
     PyObject *o = node->kind == TREE_DICT ? PyDict_New() : PyObject_CallNoArgs((PyObject *)&PyODict_Type);
     for (uint32_t k = 0; o && k < node->n; k++) {
         PyObject *item = build(c);
-        if (!item || PyObject_SetItem(o, PyTuple_GET_ITEM(node->aux, k), item) < 0)
+        PyObject *key = PyTuple_GET_ITEM(node->aux, k);
+        if (!item || (node->kind == TREE_DICT ? PyDict_SetItem(o, key, item) : PyObject_SetItem(o, key, item)) < 0)
             Py_CLEAR(o);
         Py_XDECREF(item);
     }

@@ -256,7 +256,9 @@ PyObject *tree_register(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
 
 bool registered_flatten(const TypeInfo *info, PyObject *object, PyObject **children, PyObject **aux)
 {
-    PyObject *pair = PyObject_CallOneArg(info->flatten, object);
+    PyObject *flatten = Py_NewRef(info->flatten);    /* it may register the class anew */
+    PyObject *pair = PyObject_CallOneArg(flatten, object);
+    Py_DECREF(flatten);
     if (!pair)
         return false;
     *children = *aux = NULL;

@@ -391,7 +391,7 @@ static bool captured_fits(const Graph *g, uint32_t k, const TraceInput *in)
     Dtype d = array_dtype(a);
     if (d == DT_COUNT && (d = dtype_from_numpy((PyObject *)PyArray_DESCR(a), "a captured array")) == DT_COUNT)
         PyErr_Clear();
-    return d == in->dtype && !memcmp(PyArray_DIMS(a), node_shape(g, id), n->rank * sizeof(int64_t));
+    return d == in->dtype && (n->rank == 0 || !memcmp(PyArray_DIMS(a), node_shape(g, id), n->rank * sizeof(int64_t)));
 }
 
 bool entry_fits(const Entry *e, const Record *r)

@@ -201,7 +201,7 @@ static bool classify(PyTypeObject *type, TypeInfo *out)
         *out = (TypeInfo){.kind = LEAF_INTERFACE};
     else if (has_attribute(type, state.str_array))
         *out = bad("pass numpy.asarray(it), so that it is clear whose memory is read");
-    else if (type->tp_iternext && type->tp_iternext != _PyObject_NextNotImplemented)
+    else if (type->tp_iternext && PyObject_HasAttrString((PyObject *)type, "__next__"))
         *out = bad("an iterator is used up by being read: pass a list or a tuple");
     else if (!strncmp(type->tp_name, "numpy.random.", 13))
         *out = bad("a random generator changes as it is used: draw outside and pass the numbers");

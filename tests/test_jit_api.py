@@ -107,7 +107,7 @@ class Model:
     def cls_inside(cls, x):
         return x + len(cls.__name__)
 
-    partial = pyxla.jit(functools.partial(np.add, 1))
+    partial = staticmethod(pyxla.jit(functools.partial(np.add, 1)))
     ufunc = pyxla.jit(np.sqrt)
 
 

@@ -36,7 +36,6 @@ typedef struct {
     Signature signature;
     TraceOptions options;
     int threads;
-    bool binds;                   /* fn is a descriptor: so is this */
     bool warned;
     Cache cache;
     uint64_t hits, misses, traces;

@@ -72,7 +72,6 @@ static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     jit->fn = Py_NewRef(fn);
     jit->threads = threads;
     jit->options = (TraceOptions){fma, fastmath, op_limit()};
-    jit->binds = Py_TYPE(fn)->tp_descr_get && !PyMethod_Check(fn);
     if (!(jit->name = function_name(fn)) || !(jit->text = PyUnicode_AsUTF8(jit->name))
         || !signature_init(&jit->signature, fn, nums, argnames, donums, donames) || !copy_attributes((PyObject *)jit, fn))
         Py_CLEAR(jit);
@@ -112,11 +111,19 @@ static void jit_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-static PyObject *jit_get(PyObject *self, PyObject *object, PyObject *Py_UNUSED(type))
+/* Binds to an object where the function would: functions do, ufuncs do not, partials do from Python 3.14 on. */
+static PyObject *jit_get(PyObject *self, PyObject *object, PyObject *type)
 {
-    if (!object || !((Jit *)self)->binds)
+    PyObject *fn = ((Jit *)self)->fn;
+    descrgetfunc get = Py_TYPE(fn)->tp_descr_get;
+    if (!object || !get)
         return Py_NewRef(self);
-    return PyMethod_New(self, object);
+    PyObject *bound = PyFunction_Check(fn) ? Py_NewRef(object) : get(fn, object, type);
+    if (!bound)
+        return NULL;
+    PyObject *method = bound == fn ? Py_NewRef(self) : PyMethod_New(self, object);
+    Py_DECREF(bound);
+    return method;
 }
 
 static PyObject *jit_repr(PyObject *self) { return PyUnicode_FromFormat("<pyxla.jit %R>", ((Jit *)self)->fn); }

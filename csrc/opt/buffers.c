@@ -39,6 +39,15 @@ static bool init_buffers(Grouping *gr, Buffers *b)
         contiguous(g, id, at->stride);
         for (int d = 0; input && d < n->rank; d++) at->stride[d] = gr->in[node_attr(g, id)[0]].stride[d];
     }
+    for (uint32_t i = 0; i < g->inputs.len; i++) {               /* contiguous copies of the inputs */
+        Id id = g->inputs.at[i];
+        Buffer *at = vec_push(gr->arena, &b->at);
+        if (!at) return false;
+        at->dtype = node_at(g, id)->dtype;
+        at->rank = node_at(g, id)->rank;
+        at->bytes = node_size(g, id) * dtype_info[at->dtype].bytes;
+        contiguous(g, id, at->stride);
+    }
     return true;
 }
 
@@ -81,6 +90,15 @@ static uint32_t first_writer(const Share *s, Id c)
     return w;
 }
 
+/* Whether a load happens before a store of the same element in one body: rows before the loop of a phase, reductions and tiles
+ * before the stores of a loop, stores in the order of the roots. */
+static bool load_precedes(const Term *load, const Term *store)
+{
+    if (load->phase != store->phase || load->root == store->root) return load->phase <= store->phase;
+    if (load->row != store->row) return load->row;
+    return load->root < store->root;
+}
+
 /* Whether a load is of the element that each store of c in the same group then writes. */
 static bool same_element(const Share *s, const Term *load, uint32_t group, Id c)
 {
@@ -88,7 +106,7 @@ static bool same_element(const Share *s, const Term *load, uint32_t group, Id c)
     for (uint32_t u = s->first[c]; u; u = s->uses.at[u].next) {
         const Term *t = term(s, u);
         if (s->uses.at[u].group != group || t->kind != TERM_STORE || t->carry) continue;
-        if (load->phase > t->phase || load->dtype != t->dtype || !map_equal(load->map, t->map)) return false;
+        if (!load_precedes(load, t) || load->dtype != t->dtype || !map_equal(load->map, t->map)) return false;
     }
     return true;
 }
@@ -133,6 +151,25 @@ static void take_over(Share *s, Id c, Id x)
     memcpy(to->stride, s->b->at.at[x].stride, sizeof to->stride);
 }
 
+/* Whether all readers of c address it by its axes, so that it may have any strides. */
+static bool any_layout(const Share *s, Id c)
+{
+    for (uint32_t u = s->first[c]; u; u = s->uses.at[u].next)
+        if (term(s, u)->box || term(s, u)->map->flat) return false;
+    for (uint32_t i = 0; i < s->gr->g->outputs.len; i++)
+        if (s->gr->out_base.at[i] == c && s->gr->g->outputs.at[i] != c) return false;
+    return true;
+}
+
+static bool is_contiguous(const Share *s, Id id)
+{
+    int64_t stride[MAX_RANK];
+    contiguous(s->gr->g, id, stride);
+    for (int d = 0; d < node_at(s->gr->g, id)->rank; d++)
+        if (node_shape(s->gr->g, id)[d] > 1 && stride[d] != s->b->at.at[id].stride[d]) return false;
+    return true;
+}
+
 /* Tries to let output buffer b lie in the memory of input k: along its chain of updates, or by itself. */
 static bool write_through(Share *s, Id b, Id input)
 {
@@ -140,9 +177,12 @@ static bool write_through(Share *s, Id b, Id input)
     Id c = b, x;
     int steps = 0;
     if (s->b->at.at[b].shares || s->at_end[b]) return false;
-    while ((x = carried_buffer(s, c)) && x != input && !s->b->at.at[x].shares && steps++ < MAX_CHAIN && may_overwrite(s, x, c)) c = x;
+    bool free_layout = is_contiguous(s, input);
+    while ((x = carried_buffer(s, c)) && x != input && (free_layout || any_layout(s, c)) && !s->b->at.at[x].shares && steps++ < MAX_CHAIN && may_overwrite(s, x, c)) c = x;
     bool chain = x == input;
+    if (!chain && carried(s, b)) return false;
     if (!chain) c = b;
+    if (!free_layout && !any_layout(s, c)) return false;
     /* every older version must be dead when a newer one is written */
     if (first_writer(s, c) <= s->checks || !may_overwrite(s, input, c)) return false;
     take_over(s, c, input);
@@ -165,11 +205,22 @@ static void share_updates(Share *s)
     }
 }
 
-static bool add_copy(Share *s, uint32_t output, Id from, Id to)
+static bool add_copy(Share *s, Id shape, Id from, Id to)
 {
     FinalCopy *f = vec_push(s->gr->arena, &s->b->copies);
-    if (f) *f = (FinalCopy){ output, from, to };
+    if (f) *f = (FinalCopy){ shape, from, to };
     return f != NULL;
+}
+
+/* A contiguous pseudo buffer for a copy of `base`, copied at the end; 0 on error. */
+static Id add_copied(Share *s, Id base)
+{
+    const Graph *g = s->gr->g;
+    Id to = buffers_add(s->gr, s->b, node_at(g, base)->dtype, node_size(g, base) * dtype_info[node_at(g, base)->dtype].bytes);
+    if (!to || !add_copy(s, base, base, to)) return 0;
+    s->b->at.at[to].rank = node_at(g, base)->rank;
+    contiguous(g, base, s->b->at.at[to].stride);
+    return to;
 }
 
 static bool place_outputs(Share *s, const PlanOutput *out)
@@ -184,19 +235,20 @@ static bool place_outputs(Share *s, const PlanOutput *out)
         bool own = node_at(g, base)->op != OP_input && !b->at.at[base].shares && !taken[base];
         b->output[i] = base;
         taken[base] = true;
-        if (own) continue;
-        Id o = g->outputs.at[i];
-        Id to = buffers_add(s->gr, b, node_at(g, o)->dtype, node_size(g, o) * dtype_info[node_at(g, o)->dtype].bytes);
-        if (!to || !add_copy(s, i, base, to)) return false;
-        b->at.at[to].rank = node_at(g, base)->rank;
-        contiguous(g, base, b->at.at[to].stride);
-        b->output[i] = to;
+        if (!own && !(b->output[i] = add_copied(s, base))) return false;
     }
     for (uint32_t i = 0; i < g->outputs.len; i++) {
         if (out[i].into < 0) continue;
-        Id input = g->inputs.at[out[i].into], base = s->gr->out_base.at[i];
+        Id base = s->gr->out_base.at[i];
+        b->output[i] = g->inputs.at[out[i].into];
+        /* an input that goes into another input may itself be written: it is read before any of them */
+        if (node_at(g, base)->op == OP_input && base != b->output[i] && !(b->output[i] = add_copied(s, base))) return false;
+    }
+    for (uint32_t i = 0; i < g->outputs.len; i++) {
+        if (out[i].into < 0) continue;
+        Id input = g->inputs.at[out[i].into], base = s->gr->out_base.at[i], from = b->output[i] == input ? base : b->output[i];
         b->output[i] = input;
-        if (base != input && buffers_memory(b, base) != input && !add_copy(s, i, base, input)) return false;
+        if (from != input && buffers_memory(b, from) != input && !add_copy(s, g->outputs.at[i], from, input)) return false;
     }
     return true;
 }
@@ -206,8 +258,9 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
     const Graph *g = gr->g;
     Buffers *b = arena_alloc(gr->arena, sizeof *b);
     Share s = { .gr = gr, .surveys = surveys, .b = b };
-    s.first = arena_alloc(gr->arena, sizeof *s.first * gr->nnodes);
-    s.at_end = arena_alloc(gr->arena, gr->nnodes);
+    uint32_t ids = gr->nnodes + g->inputs.len;
+    s.first = arena_alloc(gr->arena, sizeof *s.first * ids);
+    s.at_end = arena_alloc(gr->arena, ids);
     if (!b || !s.first || !s.at_end || !vec_push(gr->arena, &s.uses)) return NULL;
     b->output = arena_alloc(gr->arena, sizeof(Id) * (g->outputs.len + 1));
     if (!b->output || !init_buffers(gr, b) || !index_terms(&s)) return NULL;
@@ -215,11 +268,11 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
         for (uint32_t i = 0; i < gr->groups.at[n].roots.len; i++)
             if (gr->groups.at[n].roots.at[i].check) s.checks = n;
     for (uint32_t i = 0; i < g->outputs.len; i++)
-        if (out[i].into < 0) s.at_end[gr->out_base.at[i]] = true;
+        if (out[i].into < 0 || node_at(g, gr->out_base.at[i])->op == OP_input) s.at_end[gr->out_base.at[i]] = true;
     for (uint32_t i = 0; i < g->outputs.len; i++) {
         Id base = gr->out_base.at[i];
-        if (out[i].into >= 0 && base == g->outputs.at[i] && node_at(g, base)->op != OP_input)
-            write_through(&s, base, g->inputs.at[out[i].into]);
+        if (out[i].into < 0 || node_at(g, base)->op == OP_input) continue;
+        if (base != g->outputs.at[i] || !write_through(&s, base, g->inputs.at[out[i].into])) s.at_end[base] = true;
     }
     share_updates(&s);
     return place_outputs(&s, out) ? b : NULL;

@@ -27,6 +27,24 @@ static bool own_axes(const Grouping *gr, Id id, Own *own)
     return true;
 }
 
+static bool contiguous_input(const Grouping *gr, Id id)
+{
+    const PlanInput *in = &gr->in[node_attr(gr->g, id)[0]];
+    int64_t expect = dtype_info[node_at(gr->g, id)->dtype].bytes;
+    for (int d = node_at(gr->g, id)->rank - 1; d >= 0; d--) {
+        int64_t n = node_shape(gr->g, id)[d];
+        if (n == 0) return true;
+        if (n > 1 && in->stride[d] != expect) return false;
+        expect *= n;
+    }
+    return true;
+}
+
+Id group_input_buffer(const Grouping *gr, Id id, const Map *m)
+{
+    return m->flat && !contiguous_input(gr, id) ? gr->nnodes + (Id)node_attr(gr->g, id)[0] : id;
+}
+
 /* What evaluating a node inline touches: members of groups and stored buffers. */
 typedef struct { Id id; bool select; int8_t sel[MAX_RANK]; } Leaf;
 typedef struct {
@@ -38,6 +56,12 @@ typedef struct {
     uint32_t ops;
     bool costly, ok;
 } Scan;
+
+/* The first group that can read input `id` through m. */
+static uint32_t readable_from(const Grouping *gr, Id id, const Map *m)
+{
+    return node_at(gr->g, id)->op == OP_input && group_input_buffer(gr, id, m) != id ? gr->copy_group[node_attr(gr->g, id)[0]] + 1 : 0;
+}
 
 static void scan_leaf(Scan *s, Id id, const Map *m)
 {
@@ -56,6 +80,7 @@ static void scan_leaf(Scan *s, Id id, const Map *m)
                 leaf->sel[d] = (int8_t)k;
             }
     }
+    if (readable_from(s->gr, id, m) > s->low) s->low = readable_from(s->gr, id, m);
     if (info->group + (info->group != 0) > s->low) s->low = info->group + (info->group != 0);
     if (info->group > s->best) s->best = info->group;
 }
@@ -261,19 +286,6 @@ bool group_store(Grouping *gr, Id id)
     return add_root(gr, n, id, id, info->axis, info->phase) != NULL;
 }
 
-static bool contiguous_input(const Grouping *gr, Id id)
-{
-    const PlanInput *in = &gr->in[node_attr(gr->g, id)[0]];
-    int64_t expect = dtype_info[node_at(gr->g, id)->dtype].bytes;
-    for (int d = node_at(gr->g, id)->rank - 1; d >= 0; d--) {
-        int64_t n = node_shape(gr->g, id)[d];
-        if (n == 0) return true;
-        if (n > 1 && in->stride[d] != expect) return false;
-        expect *= n;
-    }
-    return true;
-}
-
 /* Whether the value of id is (or can be made, by storing it) a C-contiguous buffer without a copy of stored data. */
 static bool has_buffer(const Grouping *gr, Id id)
 {
@@ -288,6 +300,18 @@ Id group_base(const Grouping *gr, Id id)
     Id b = id;
     while (node_at(gr->g, b)->op == OP_reshape && !gr->info[b].stored) b = node_in(gr->g, b)[0];
     return has_buffer(gr, b) && node_at(gr->g, b)->op != OP_input ? b : id;
+}
+
+/* Makes a C-contiguous copy of an input for those who read it by linear index. */
+static bool copy_input(Grouping *gr, Id id)
+{
+    uint32_t *group = &gr->copy_group[node_attr(gr->g, id)[0]];
+    Scan s;
+    int8_t axis[MAX_RANK];
+    if (*group || contiguous_input(gr, id)) return true;
+    if (!scan_node(&s, gr, id) || !(*group = group_beside(&s, 0, 0, false))) return false;
+    for (int d = 0; d < node_at(gr->g, id)->rank; d++) axis[d] = s.own.of[d];
+    return add_root(gr, *group, id, gr->nnodes + (Id)node_attr(gr->g, id)[0], axis, 0) != NULL;
 }
 
 /* A reshape that joins axes: readers may need the linear index, so what it reshapes gets a contiguous buffer. */
@@ -307,8 +331,7 @@ static bool visit_reshape(Grouping *gr, Id id)
     Id a = node_in(g, base)[0];
     while (node_at(g, a)->op == OP_reshape && !gr->info[a].stored) a = node_in(g, a)[0];
     if (node_at(g, a)->op == OP_const) return true;
-    if (!has_buffer(gr, a)) return group_store(gr, a);
-    return node_at(g, a)->op == OP_input || group_store(gr, a);
+    return node_at(g, a)->op == OP_input ? copy_input(gr, a) : group_store(gr, a);
 }
 
 /* A broadcast that repeats elements: what costs more than a few ops must not be evaluated once per repetition. */
@@ -661,7 +684,8 @@ Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target
     if (!gr) return NULL;
     *gr = (Grouping){ .g = g, .arena = a, .in = in, .target = target, .nnodes = g->nodes.len };
     gr->info = arena_alloc(a, sizeof(NodeInfo) * g->nodes.len);
-    if (!gr->info || !vec_push(a, &gr->groups)) return NULL;
+    gr->copy_group = arena_alloc(a, sizeof *gr->copy_group * (g->inputs.len + 1));
+    if (!gr->info || !gr->copy_group || !vec_push(a, &gr->groups)) return NULL;
     count_uses(gr);
     mark_inner(gr);
     for (Id id = 1; id < g->nodes.len; id++)

@@ -11,7 +11,8 @@
 #include "opt/plan.h"
 
 typedef struct {
-    uint32_t group;              /* 0: floats, or a source or view */
+    uint32_t group;              /* 0: floats, or a source or view. Lower groups than a node's evaluate it as if it floated: it did
+                                    when they were made */
     int8_t axis[MAX_RANK];       /* member: domain axis of each node axis, -1: extent 1 */
     const int8_t *in_axis;       /* reduction or scan: domain axis of each axis of its input */
     uint8_t phase;               /* member: first loop in which its value is known */
@@ -56,7 +57,8 @@ typedef struct {
     NodeInfo *info;              /* per node */
     VEC(Group) groups;           /* groups.at[0] is none */
     VEC(Id) out_base;            /* per graph output: the node whose buffer it is (a reshape shares its input's) */
-    uint32_t nnodes;             /* buffer ids from here on are pseudo buffers of copies to the outputs (buffers.c) */
+    uint32_t *copy_group;        /* per graph input: the group that makes a C-contiguous copy of it, 0: there is none */
+    uint32_t nnodes;             /* buffer ids from here on are no nodes: copies of the inputs, by number, then what buffers.c adds */
 } Grouping;
 
 /* Assigns every live node; NULL with an error. */
@@ -65,6 +67,9 @@ Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target
 Id group_base(const Grouping *gr, Id id);
 /* Makes sure that node id has a buffer of its own: a root in its group. */
 bool group_store(Grouping *gr, Id id);
+
+/* The buffer that reading node `id`, a graph input, through m is served from: itself or its contiguous copy. */
+Id group_input_buffer(const Grouping *gr, Id id, const Map *m);
 
 /* ---- survey.c: what each group reads, writes and keeps, before any schedule ---- */
 
@@ -75,6 +80,8 @@ typedef struct {
     uint8_t kind, dtype, phase;  /* phase: the loop it happens in */
     bool carry;                  /* belongs to a carry root */
     bool box;                    /* a product reads all of it: no order can be assumed */
+    bool row;                    /* happens once per row, before the loop of its phase */
+    int root;                    /* index of the root that stores, or that loads it first; -1: a reduction or tile does */
     const Map *map;
 } Term;
 
@@ -104,11 +111,11 @@ typedef struct {
     uint8_t dtype, rank;
 } Buffer;
 
-typedef struct { uint32_t output; Id from, to; } FinalCopy;      /* a buffer copied to an output's (pseudo or input) at the end */
+typedef struct { Id shape, from, to; } FinalCopy;                /* a buffer copied to another at the end, seen in the shape of a node */
 
 typedef struct {
     VEC(Buffer) at;              /* by buffer id */
-    VEC(FinalCopy) copies;       /* new outputs first, then write-backs */
+    VEC(FinalCopy) copies;       /* in order: new outputs before write-backs */
     Id *output;                  /* the buffer that is each graph output */
 } Buffers;
 
@@ -134,5 +141,6 @@ typedef VEC(Draft) Drafts;
 
 /* Appends the launches of group n; false with an error. */
 bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out);
-/* Appends a launch that copies node `from` (stored) to the pseudo or input buffer `to` of the same shape. */
-bool schedule_copy(Grouping *gr, Id from, Id to, Buffers *buffers, Drafts *out);
+/* Appends a launch that copies buffer `from` to buffer `to`, both of the shape of node `shape` (`from` may be a contiguous buffer of
+ * another shape). */
+bool schedule_copy(Grouping *gr, Id shape, Id from, Id to, Buffers *buffers, Drafts *out);

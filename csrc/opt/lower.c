@@ -27,6 +27,7 @@ void lower_stmt(Lower *l, Stmt s) { kernel_stmt(l->arena, l->k, s); }
 
 uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written)
 {
+    buffer = buffers_memory(l->buffers, buffer);
     for (uint32_t i = 0; i < l->arrays.len; i++) {
         if (l->arrays.at[i].buffer != buffer) continue;
         l->k->arrays.at[l->arrays.at[i].array].written |= written;
@@ -81,6 +82,7 @@ static uint32_t access_at(Lower *l, uint32_t array, Dtype dtype, const int64_t *
     else a->off_arg = stride_arg(l, off, -1);
     for (int i = 0; i < l->nloops; i++) {
         a->coef[l->loop[i].axis] = coef_of(l, step[i], item, i);
+        if (!l->k->axes.at[l->loop[i].axis].block) continue;
         a->outer[l->loop[i].axis] = (Coef){ .kind = COEF_SAME };
         if (outer && outer[i] >= 0) a->outer[l->loop[i].axis] = coef_of(l, outer[i], item, i);
     }
@@ -227,10 +229,9 @@ static uint32_t value(Lower *l, Id id, const Map *m)
     OpKind kind = op_info[n->op].kind;
     if (n->op == OP_const) return kernel_const(l->arena, l->k, n->dtype, node_attr(g, id)[0]);
     if (n->op == OP_iota) return iota(l, m);
-    if (n->op == OP_input) return load(l, id, n->dtype, m);
+    if (n->op == OP_input) return load(l, group_input_buffer(l->gr, id, m), n->dtype, m);
     if (info->group == l->n && kind != KIND_PLACE && kind != KIND_VIEW) return own_value(l, id, m);
-    if (info->group && info->group != l->n) return load(l, id, n->dtype, m);
-    if (info->group && kind == KIND_PLACE) return load(l, id, n->dtype, m);
+    if (info->group && (info->group < l->n || kind == KIND_PLACE)) return load(l, id, n->dtype, m);
     if (kind == KIND_VIEW) {
         Map in = *m;
         map_through(g, id, l->gp->extent, &in);

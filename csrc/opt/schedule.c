@@ -802,29 +802,38 @@ bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buf
     return draft_end(&l);
 }
 
-bool schedule_copy(Grouping *gr, Id from, Id to, Buffers *buffers, Drafts *out)
+bool schedule_copy(Grouping *gr, Id shape, Id from, Id to, Buffers *buffers, Drafts *out)
 {
     const Graph *g = gr->g;
-    Survey survey = { .ops = 1, .widest = node_at(g, from)->dtype, .phases = 1 };
+    Survey survey = { .ops = 1, .widest = node_at(g, shape)->dtype, .phases = 1 };
     Group *gp = arena_alloc(gr->arena, sizeof *gp);
     Lower l;
     int8_t axis[MAX_RANK];
-    if (!gp || !node_size(g, from)) return gp != NULL;
-    for (int d = 0; d < node_at(g, from)->rank; d++) {
+    if (!gp || !node_size(g, shape)) return gp != NULL;
+    for (int d = 0; d < node_at(g, shape)->rank; d++) {
         axis[d] = -1;
-        if (node_shape(g, from)[d] == 1) continue;
+        if (node_shape(g, shape)[d] == 1) continue;
         if (gp->naxes == MAX_DOMAIN) return err_set(g->err, ERR_UNSUPPORTED, "an array with more than %d axes longer than 1", MAX_DOMAIN);
         axis[d] = (int8_t)gp->naxes;
-        gp->extent[gp->naxes++] = node_shape(g, from)[d];
+        gp->extent[gp->naxes++] = node_shape(g, shape)[d];
     }
     if (!draft_begin(&l, out, gr, 0, &survey, buffers)) return false;
     l.gp = gp;
-    Map m;
-    map_select(&m, node_at(g, from)->rank, gp->naxes, axis);
+    Map m, read;
+    map_select(&m, node_at(g, shape)->rank, gp->naxes, axis);
+    read = m;
+    if (from < gr->nnodes && from != shape) {                  /* a contiguous buffer of another shape */
+        int64_t scale = 1;
+        memset(&read, 0, sizeof read);
+        read.rank = 1;
+        read.naxes = gp->naxes;
+        read.flat = true;
+        for (int k = gp->naxes - 1; k >= 0; k--) read.step[0][k] = scale, scale *= gp->extent[k];
+    }
     for (int i = 0; i < 2; i++) {
         Term *t = vec_push(gr->arena, &survey.terms);
         if (!t) return false;
-        *t = (Term){ .buffer = i ? to : from, .kind = i ? TERM_STORE : TERM_LOAD, .dtype = node_at(g, from)->dtype, .map = &m };
+        *t = (Term){ .buffer = i ? to : from, .kind = i ? TERM_STORE : TERM_LOAD, .dtype = node_at(g, shape)->dtype, .map = i ? &m : &read };
     }
     choose_loops(&l);
     l.vec = choose_vector(&l);
@@ -834,8 +843,8 @@ bool schedule_copy(Grouping *gr, Id from, Id to, Buffers *buffers, Drafts *out)
     int n = open_grid(&l, at);
     if (l.vec >= 0 && l.loop[l.vec].extent > LONG_LOOP) at[n++] = open_loop(&l, l.vec, PART_BLOCKS, 0, true);
     if (l.vec >= 0) at[n++] = open_loop(&l, l.vec, l.loop[l.vec].extent > LONG_LOOP ? PART_WITHIN : PART_WHOLE, l.lanes, false);
-    Dtype dt = node_at(g, from)->dtype;
-    uint32_t x = lower_access(&l, from, dt, &m, false);
+    Dtype dt = node_at(g, shape)->dtype;
+    uint32_t x = lower_access(&l, from, dt, &read, false);
     uint32_t v = kernel_val(l.arena, l.k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dt, .a = x });
     lower_stmt(&l, (Stmt){ .kind = STMT_STORE, .a = lower_access(&l, to, dt, &m, true), .b = v });
     close_all(&l, at, n);

@@ -12,12 +12,14 @@ typedef struct {
     Survey *s;
     Seen *table;
     uint32_t cap, len;
-    bool ok;
+    int root;                    /* as in Term */
+    bool row, ok;
 } Walk;
 
 /* Whether (id, map, phase) was met before; remembers it. */
 static bool seen(Walk *w, Id id, const Map *m, uint8_t phase)
 {
+    phase = (uint8_t)(phase * 2 + w->row);
     if (w->len * 2 >= w->cap) {
         Seen *old = w->table;
         uint32_t cap = w->cap;
@@ -46,7 +48,8 @@ static void add_term(Walk *w, TermKind kind, Id buffer, Dtype dtype, const Map *
     Term *t = vec_push(w->gr->arena, &w->s->terms);
     const Map *copy = map_copy(w->gr->arena, m);
     if (!t || !copy) { w->ok = false; return; }
-    *t = (Term){ .buffer = buffer, .kind = kind, .dtype = (uint8_t)dtype, .phase = phase, .carry = carry, .map = copy };
+    *t = (Term){ .buffer = buffer, .kind = kind, .dtype = (uint8_t)dtype, .phase = phase, .carry = carry, .row = w->row,
+                .root = w->root, .map = copy };
     if (dtype_info[dtype].bytes > dtype_info[w->s->widest].bytes) w->s->widest = dtype;
 }
 
@@ -107,10 +110,10 @@ static void walk(Walk *w, Id id, const Map *m, uint8_t phase)
         for (int k = 0; k < m->naxes; k++)
             if (m->step[0][k]) w->s->no_merge |= 1u << k;
     } else if (n->op == OP_input) {
-        add_term(w, TERM_LOAD, id, n->dtype, m, phase, false);
+        add_term(w, TERM_LOAD, group_input_buffer(gr, id, m), n->dtype, m, phase, false);
     } else if (info->group == w->n && op_info[n->op].kind != KIND_PLACE) {
         walk_own(w, id, m, phase);
-    } else if (info->group) {
+    } else if (info->group && info->group < w->n) {
         w->ok = w->ok && group_store(gr, id);
         add_term(w, TERM_LOAD, id, n->dtype, m, phase, false);
     } else if (op_info[n->op].kind == KIND_VIEW) {
@@ -188,7 +191,13 @@ static bool survey_group(Grouping *gr, uint32_t n, Survey *s)
     s->phases = (uint8_t)(last + 1);
     for (int q = last; q >= 0; q--) {
         for (uint32_t i = 0; i < w.gp->roots.len; i++)
-            if (w.gp->roots.at[i].phase == q) walk_root(&w, &w.gp->roots.at[i]);
+            if (w.gp->roots.at[i].phase == q) {
+                w.root = (int)i;
+                w.row = root_is_row(gr, w.gp, &w.gp->roots.at[i]);
+                walk_root(&w, &w.gp->roots.at[i]);
+            }
+        w.root = -1;
+        w.row = false;
         /* what these need of this loop; the lists grow while scans and tiles of the loop are walked */
         for (uint32_t i = 0; i < s->tiles.len; i++)
             if (gr->info[s->tiles.at[i]].phase == q) {

@@ -1,0 +1,60 @@
+/* For tests/graphs.py: plans a graph for the given layouts and runs it on the interpreter. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "opt/plan.h"
+#include "run/exec.h"
+
+Arena *driver_arena(Err *err) { return arena_new(err); }
+size_t driver_err_size(void) { return sizeof(Err); }
+Graph *driver_graph(Arena *a) { return graph_new(a); }
+Err *driver_err(Graph *g) { return g->err; }
+const char *driver_message(const Err *e) { return e->kind ? e->msg : NULL; }
+
+typedef struct { Plan *plan; char *text; } Driven;
+
+/* strides: MAX_RANK words per input; into: per output. NULL with the graph's error. */
+Plan *driver_plan(Graph *g, const int64_t *strides, const int32_t *into, int vector_bytes)
+{
+    PlanInput *in = calloc(g->inputs.len + 1, sizeof *in);
+    PlanOutput *out = calloc(g->outputs.len + 1, sizeof *out);
+    for (uint32_t i = 0; i < g->inputs.len; i++) {
+        memcpy(in[i].stride, strides + i * MAX_RANK, sizeof in[i].stride);
+        in[i].writable = true;
+    }
+    for (uint32_t i = 0; i < g->outputs.len; i++) out[i].into = into[i];
+    Target target = { .level = cpu_host()->level, .vector_bytes = vector_bytes, .l1 = 32768, .l2 = 1 << 20 };
+    Plan *p = plan_make(g->arena, g, in, out, &target);
+    free(in);
+    free(out);
+    if (!p) return NULL;
+    Err err = { 0 };
+    for (uint32_t i = 0; i < p->kernels.len; i++)
+        if (!kernel_verify(p->kernels.at[i], &err)) {
+            if (getenv("SHOW")) { Text t = {0}; plan_print(&t, p); fprintf(stderr, "%s", t.at); }
+            *g->err = err;
+            return NULL;
+        }
+    return p;
+}
+
+char *driver_text(const Plan *p)
+{
+    Text t = { 0 };
+    plan_print(&t, p);
+    return t.at;
+}
+
+uint32_t driver_launches(const Plan *p) { return p->launches.len; }
+
+int64_t driver_run(const Plan *p, void *const *in, void *const *out)
+{
+    int64_t *words = malloc(sizeof *words * (p->words.len + 1));
+    memcpy(words, p->words.at, sizeof *words * p->words.len);
+    Exec e = { .plan = p, .threads = 1 };
+    int64_t r = exec_run(&e, words, in, out, NULL, NULL, NULL);
+    free(words);
+    return r;
+}
+
+void driver_free(void *p) { free(p); }

@@ -1,0 +1,286 @@
+"""Graph -> plan -> interpreter against NumPy: groups, schedules and shared buffers, without LLVM and without a trace."""
+import os
+import random
+
+import graphs
+import numpy as np
+import pytest
+from graphs import ROOT, Graphs, Lib
+
+SEEDS = int(os.environ.get("PYXLA_FUZZ", "400"))
+
+
+@pytest.fixture(scope="module")
+def lib(tmp_path_factory):
+    return Lib(graphs.build(tmp_path_factory.mktemp("plan"), "base", "ir", "opt", "run", extra=[ROOT / "tests/c/plan_driver.c"]))
+
+
+@pytest.fixture
+def g(lib):
+    g = Graphs(lib)
+    yield g
+    g.close()
+
+
+def arr(*shape, dtype="float32", seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+def test_elementwise_is_one_launch(g):
+    x, y = g.input(arr(5, 7)), g.input(arr(5, 7, seed=1))
+    z = g.elementwise("add", g.elementwise("multiply", x, y), x)
+    assert "1 launches" in g.check([z, g.elementwise("exp", z)])
+
+
+def test_softmax_is_one_kernel(g):
+    x = g.input(arr(6, 20))
+    m = g.reduce("max", x, [1])
+    e = g.elementwise("exp", g.elementwise("subtract", x, g.reshape(m, (6, 1))))
+    s = g.reduce("sum", e, [1])
+    text = g.check([g.elementwise("divide", e, g.reshape(s, (6, 1)))])
+    assert "1 launches" in text
+
+
+@pytest.mark.parametrize("axes", [[0], [1], [2], [0, 1], [1, 2], [0, 2], [0, 1, 2]])
+@pytest.mark.parametrize("op", ["sum", "max", "prod", "var", "argmax"])
+def test_reductions(g, op, axes):
+    if op == "argmax" and len(axes) > 1:
+        pytest.skip("argmax is over one axis")
+    x = g.input(1 + 0.1 * arr(3, 40, 33, dtype="float64"))
+    g.check([g.reduce(op, x, axes)])
+
+
+@pytest.mark.parametrize("shape,axes", [((300000,), [0]), ((3000, 40), [0]), ((4, 30000), [1]), ((200, 30, 40), [0, 1, 2]), ((5000, 8), [0, 1])])
+@pytest.mark.parametrize("op", ["sum", "max", "var", "argmax"])
+def test_split_reductions(g, op, shape, axes):
+    if op == "argmax" and len(axes) > 1:
+        pytest.skip("argmax is over one axis")
+    x = g.input(arr(*shape))
+    r = g.reduce(op, x, axes)
+    outs = [r]
+    if op != "argmax":
+        wide = g.broadcast(g.reshape(r, [1 if d in axes else n for d, n in enumerate(shape)]), shape)
+        outs.append(g.elementwise("subtract", x, wide))
+    g.check(outs, rtol=1e-4)
+
+
+def test_views_cost_no_launch(g):
+    x = g.input(arr(6, 8))
+    t = g.transpose(x, [1, 0])
+    s = g.slice(t, slice(7, None, -2), slice(1, 5, 1))
+    assert "1 launches" in g.check([g.elementwise("negative", s)])
+
+
+def test_reshape_that_joins_axes(g):
+    x, y = g.input(arr(4, 6)), g.input(arr(24, seed=3))
+    z = g.reshape(g.elementwise("exp", g.transpose(x, [1, 0])), [24])
+    g.check([g.elementwise("add", z, y), z])
+
+
+def test_stencil(g):
+    u = g.input(arr(9, 11))
+    a, b = g.slice(u, slice(0, 7, 1), slice(1, 10, 1)), g.slice(u, slice(2, 9, 1), slice(1, 10, 1))
+    c = g.slice(u, slice(1, 8, 1), slice(0, 9, 1))
+    assert "1 launches" in g.check([g.elementwise("add", g.elementwise("add", a, b), c)])
+
+
+def test_update_in_place_of_the_argument(g):
+    x = g.input(arr(9))
+    v = g.elementwise("multiply", g.slice(x, slice(2, 6, 1)), g.number(2, "float32"))
+    u = g.update(x, v, slice(2, 6, 1))
+    assert "1 launches" in g.check([u], into=[0])
+
+
+def test_update_that_reads_its_neighbours(g):
+    x = g.input(arr(9))
+    v = g.elementwise("add", g.slice(x, slice(0, 7, 1)), g.slice(x, slice(2, 9, 1)))
+    g.check([g.update(x, v, slice(1, 8, 1))], into=[0])
+
+
+def test_update_of_a_new_array(g):
+    z = g.broadcast(g.number(0, "float64"), (4, 6))
+    x = g.input(arr(6, dtype="float64"))
+    for i in range(4):
+        z = g.update(z, g.broadcast(g.elementwise("multiply", x, g.number(i, "float64")), (1, 6)), slice(i, i + 1, 1), slice(0, 6, 1))
+    g.check([z])
+
+
+def test_old_value_is_kept_where_it_is_read(g):
+    x = g.input(arr(5))
+    u = g.update(x, g.slice(g.elementwise("negative", x), slice(0, 2, 1)), slice(3, 5, 1))
+    g.check([u, g.elementwise("add", x, u)], into=[0, -1])
+
+
+def test_concatenate_pad(g):
+    x, y = g.input(arr(3, 4)), g.input(arr(2, 4, seed=1))
+    c = g.concatenate([x, g.elementwise("exp", y), x], 0)
+    p = g.pad(c, g.number(3, "float32"), [(1, 2), (0, 1)])
+    g.check([p, g.elementwise("add", p, p)])
+
+
+def test_cumsum(g):
+    x = g.input(arr(4, 9, dtype="float64"))
+    g.check([g.scan("cumsum", g.elementwise("exp", x), 1), g.scan("cumprod", x, 0)])
+
+
+@pytest.mark.parametrize("m,k,n", [(4, 5, 6), (1, 30, 40), (40, 30, 1), (33, 17, 65), (64, 100, 70)])
+def test_dot(g, m, k, n):
+    a, b = g.input(arr(m, k)), g.input(arr(k, n, seed=1))
+    g.check([g.dot(a, b)])
+
+
+def test_dot_epilogue_is_one_launch(g):
+    x, w, b = g.input(arr(50, 40)), g.input(arr(40, 60)), g.input(arr(60))
+    r = g.elementwise("maximum", g.elementwise("add", g.dot(x, w), b), g.number(0, "float32"))
+    m = g.reshape(g.reduce("max", r, [1]), (50, 1))
+    e = g.elementwise("exp", g.elementwise("subtract", r, m))
+    assert "1 launches" in g.check([g.elementwise("divide", e, g.reshape(g.reduce("sum", e, [1]), (50, 1)))])
+
+
+def test_empty(g):
+    x = g.input(np.zeros((0, 3), "float32"))
+    g.check([g.elementwise("exp", x), g.reduce("sum", x, [0]), g.concatenate([x, x], 0)])
+
+
+# ---- random programs ----
+
+UNARY = ["negative", "absolute", "sign"]
+BINARY = ["add", "subtract", "multiply", "maximum", "minimum"]
+COMPARE = ["less", "equal"]
+
+
+def random_layout(rng, a):
+    """The same values in another layout: padded, reversed or in Fortran order."""
+    kind = rng.randrange(4)
+    if kind == 0 or a.ndim == 0:
+        return a
+    if kind == 1:
+        return np.asfortranarray(a)
+    if kind == 2:
+        return a[tuple(slice(None, None, -1) for _ in a.shape)].copy()[tuple(slice(None, None, -1) for _ in a.shape)]
+    big = np.zeros(tuple(2 * n for n in a.shape), a.dtype)
+    view = big[tuple(slice(0, 2 * n, 2) for n in a.shape)]
+    view[...] = a
+    return view
+
+
+def random_program(rng, g):
+    nprng = np.random.default_rng(rng.randrange(1 << 30))
+    dims = [rng.choice([1, 2, 3, 5, 8, 17]) for _ in range(3)]
+    dtype = rng.choice(["float64", "int64", "int32", "float64"])
+
+    def fresh(shape):
+        v = nprng.integers(-4, 5, shape).astype(dtype)
+        return g.input(random_layout(rng, v))
+
+    pool = [fresh(tuple(rng.sample(dims, rng.randrange(0, 4)))) for _ in range(rng.randrange(1, 4))]
+    inputs = list(pool)
+    written = {}
+
+    def pick():
+        return rng.choice(pool[-6:]) if rng.random() < 0.8 else rng.choice(pool)
+
+    def small(n):
+        return g.elementwise("remainder", n, g.number(7, dtype)) if n.value.size and np.abs(n.value).max() > 1000 else n
+
+    for _ in range(rng.randrange(2, 14)):
+        kind, x = rng.randrange(12), pick()
+        r = x.value.ndim
+        if kind == 0:
+            pool.append(g.elementwise(rng.choice(UNARY), x))
+        elif kind in (1, 2, 3):
+            same = [p for p in pool if compatible(p.shape, x.shape)]
+            pool.append(small(g.elementwise(rng.choice(BINARY), x, rng.choice(same))))
+        elif kind == 4 and r:
+            perm = list(range(r))
+            rng.shuffle(perm)
+            pool.append(g.transpose(x, perm))
+        elif kind == 5 and r:
+            pool.append(g.slice(x, *[random_slice(rng, n) for n in x.shape]))
+        elif kind == 6 and r and x.value.size:
+            axes = sorted(rng.sample(range(r), rng.randrange(1, r + 1)))
+            op = rng.choice(["sum", "max", "min", "argmax"])
+            red = g.reduce(op, x, axes[:1] if op == "argmax" else axes)
+            if op == "argmax":
+                red = g.cast(red, dtype)
+            pool.append(small(red))
+            if rng.random() < 0.6 and op != "argmax":
+                keep = [1 if d in axes else n for d, n in enumerate(x.shape)]
+                pool.append(g.elementwise("subtract", x, g.reshape(pool[-1], keep)))
+        elif kind == 7:
+            pool.append(g.reshape(x, random_shape(rng, x.value.size)))
+        elif kind == 8 and r:
+            other = [p for p in pool if p.value.ndim == r and p.shape[1:] == x.shape[1:]]
+            pool.append(g.concatenate([x, rng.choice(other)] + [x] * rng.randrange(2), 0))
+        elif kind == 9 and r and x.value.dtype.name == dtype:
+            box = [random_slice(rng, n) for n in x.shape]
+            shape = x.value[tuple(box)].shape
+            src = [p for p in pool if compatible(p.shape, shape) and np.broadcast_shapes(p.shape, shape) == shape]
+            v = g.broadcast(rng.choice(src), shape) if src else g.broadcast(g.number(1, dtype), shape)
+            if x.value.size:
+                new = g.update(x, v, *box)
+                pool.append(new)
+                for k, old in list(written.items()) or []:
+                    if old is x:
+                        written[k] = new
+                if x in inputs and rng.random() < 0.7:
+                    written.setdefault(inputs.index(x), new)
+        elif kind == 10 and r and x.value.size:
+            pool.append(small(g.scan("cumsum", x, rng.randrange(r))))
+        elif kind == 11 and r == 2:
+            other = [p for p in pool if p.value.ndim == 2 and p.shape[0] == x.shape[1]]
+            if other:
+                pool.append(small(g.dot(x, rng.choice(other))))
+    for i, x in enumerate(inputs):
+        same = [p for p in pool if p.shape == x.shape and p not in inputs]
+        if same and i not in written and rng.random() < 0.4:
+            written[i] = rng.choice(same)
+    outs = [rng.choice(pool[-4:]) for _ in range(rng.randrange(1, 4))]
+    into = [-1] * len(outs) + list(written)
+    return outs + list(written.values()), into
+
+
+def compatible(a, b):
+    try:
+        np.broadcast_shapes(a, b)
+        return True
+    except ValueError:
+        return False
+
+
+def random_slice(rng, n):
+    step = rng.choice([1, 1, 1, 2, -1, -2])
+    a, b = sorted((rng.randrange(n + 1), rng.randrange(n + 1))) if n else (0, 0)
+    if rng.random() < 0.3:
+        a, b = 0, n
+    return slice(a, b, step) if step > 0 else slice(b - 1 if b else None, a - 1 if a else None, step)
+
+
+def random_shape(rng, size):
+    if size == 0:
+        return rng.choice([(0,), (0, 3), (2, 0)])
+    shape = []
+    for p in (2, 3, 5, 17):
+        while size % p == 0:
+            size //= p
+            if shape and rng.random() < 0.5:
+                shape[-1] *= p
+            else:
+                shape.append(p)
+    if size > 1:
+        shape.append(size)
+    rng.shuffle(shape)
+    return tuple(shape)
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_random_programs(lib, block):
+    for seed in range(block * SEEDS // 8, (block + 1) * SEEDS // 8):
+        rng, g = random.Random(seed), Graphs(lib)
+        try:
+            outs, into = random_program(rng, g)
+            g.check(outs, into, vector_bytes=rng.choice([16, 32, 64]), rtol=1e-9)
+        except Exception as e:
+            raise AssertionError(f"seed {seed}: {e}\n{getattr(g, 'text', '')[:3000]}") from e
+        finally:
+            g.close()

@@ -12,6 +12,7 @@ array([1., 1., 1.])
 """
 
 from . import _core
+from ._api import ShapeDtype, disable_jit, eval_shape, get_num_threads, jit, set_num_threads
 from ._core import (
     CacheInfo,
     Compiled,
@@ -28,7 +29,6 @@ from ._core import (
     register_tree,
     trim_memory,
 )
-from ._api import ShapeDtype, disable_jit, eval_shape, get_num_threads, jit, set_num_threads
 
 __version__ = "0.1.0"
 

@@ -83,7 +83,7 @@ static uint32_t access_at(Lower *l, uint32_t array, Dtype dtype, const int64_t *
     for (int i = 0; i < l->nloops; i++) {
         a->coef[l->loop[i].axis] = coef_of(l, step[i], item, i);
         if (!l->k->axes.at[l->loop[i].axis].block) continue;
-        a->outer[l->loop[i].axis] = (Coef){ .kind = COEF_SAME };
+        a->outer[l->loop[i].axis] = (Coef){ .kind = step[i] ? COEF_SAME : COEF_ZERO };
         if (outer && outer[i] >= 0) a->outer[l->loop[i].axis] = coef_of(l, outer[i], item, i);
     }
     return kernel_access(l->arena, l->k, a);

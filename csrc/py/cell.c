@@ -27,7 +27,18 @@ void cell_unref(Cell *c)
             c->next->prev = c->prev;
         *(c->prev ? &c->prev->next : &c->trace->priv->cells) = c->next;
     }
+    if (c->origin) {
+        c->origin->views[LAYOUT_INPUTS]--;
+        cell_unref(c->origin);
+    }
     PyMem_Free(c);
+}
+
+void cell_copy_of(Cell *c, Cell *from)
+{
+    c->origin = from;
+    from->refs++;
+    from->views[LAYOUT_INPUTS]++;
 }
 
 /* The one place where an array's value changes. */
@@ -201,7 +212,7 @@ static bool refuse(PyObject *cls, const char *message)
 /* Reshapes are views in NumPy or copies, depending on memory; with such views alive a write has to know. */
 static bool views_known(Cell *c)
 {
-    if (c->views[LAYOUT_UNKNOWN] || (c->views[LAYOUT_INPUTS] && !trace_rely_contiguous(c->trace)))
+    if (c->views[LAYOUT_UNKNOWN] || ((c->views[LAYOUT_INPUTS] || c->origin) && !trace_rely_contiguous(c->trace)))
         return refuse(error_class(ERR_UNSUPPORTED), "a store into an array of which a reshaped or flattened version is in use: whether "
                       "NumPy made that one a view or a copy depends on the memory layout; take a .copy() of it before the store");
     return true;

@@ -102,7 +102,7 @@ static int choose(PyObject *b, double value, bool integer, Ufunc ufunc, Ufunc *o
     return same;
 }
 
-/* NumPy's array ** number: exactly 2, -1 and 0.5 are other ufuncs for floats. 1: *out is set, 0: power, -1: an exception. */
+/* NumPy's array ** number: exactly 2 is square, and for floats -1 and 0.5 are other ufuncs too. 1: *out is set, 0: power, -1: an exception. */
 static int fast_power(PyObject *a, PyObject *b, Ufunc *out)
 {
     if (!is_tracer(a) || ((Tracer *)a)->kind == TRACER_PYTHON_SCALAR || !python_scalar(b))
@@ -110,8 +110,9 @@ static int fast_power(PyObject *a, PyObject *b, Ufunc *out)
     if (!tracer_trace((Tracer *)a))
         return -1;
     DtypeKind kind = dtype_info[tracer_dtype((Tracer *)a)].kind;
-    if (kind != DKIND_FLOAT && kind != DKIND_COMPLEX)
-        return 0;
+    bool is_float = kind == DKIND_FLOAT || kind == DKIND_COMPLEX;
+    if (!is_float && is_tracer(b) && kind != DKIND_BOOL)
+        return 0;                 /* the same value either way: no need to ask which number it is */
     PyObject *number = b;
     if (is_tracer(b)) {
         Trace *t = tracer_trace((Tracer *)b);
@@ -119,12 +120,12 @@ static int fast_power(PyObject *a, PyObject *b, Ufunc *out)
             return -1;
         number = scalars_value(t->scalars, ((Tracer *)b)->reg);
     }
-    if (PyFloat_CheckExact(number))
+    if (PyFloat_CheckExact(number) && is_float)
         return choose(b, 0.5, false, UF_sqrt, out);
     if (!PyLong_CheckExact(number))
         return 0;
     int square = choose(b, 2, true, UF_square, out);
-    return square ? square : choose(b, -1, true, UF_reciprocal, out);
+    return square || !is_float ? square : choose(b, -1, true, UF_reciprocal, out);
 }
 
 static PyObject *op_power(PyObject *a, PyObject *b, PyObject *modulus)

@@ -144,7 +144,7 @@ static bool same_but_units(const int64_t *from, int nfrom, const int64_t *to, in
     return at == nfrom;
 }
 
-/* Whether NumPy's reshape is a view: for sure, if the inputs are contiguous, or not known; *copies: surely a copy. */
+/* Whether NumPy's reshape is a view: for sure, if the inputs are contiguous, or not known; *copies: it is a copy in that case. */
 static Layout reshape_layout(const Tracer *x, const int64_t *shape, int rank, bool *copies)
 {
     const Node *base = node_at(x->cell->trace->graph, x->cell->node);
@@ -155,8 +155,10 @@ static Layout reshape_layout(const Tracer *x, const int64_t *shape, int rank, bo
         return LAYOUT_UNKNOWN;
     if (reshape_strides(tracer_rank(x), tracer_shape(x), stride, rank, shape, out))
         return layout;
-    *copies = layout == LAYOUT_C && (!x->map || x->map->layout == LAYOUT_C);
-    return LAYOUT_UNKNOWN;
+    if (x->map && x->map->layout > layout)
+        layout = (Layout)x->map->layout;
+    *copies = layout != LAYOUT_UNKNOWN;
+    return layout;
 }
 
 PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank)
@@ -172,8 +174,12 @@ PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank)
     Layout layout = LAYOUT_C;
     if (!copies && node_size(t->graph, node) > 1)
         layout = reshape_layout(x, shape, rank, &copies);
-    if (copies)
-        return tracer_array(t, graph_reshape(t->graph, node, shape, rank), LAYOUT_C);
+    if (copies) {
+        Tracer *copy = (Tracer *)tracer_array(t, graph_reshape(t->graph, node, shape, rank), LAYOUT_C);
+        if (copy && layout == LAYOUT_INPUTS)
+            cell_copy_of(copy->cell, x->cell);
+        return (PyObject *)copy;
+    }
     return tracer_view(x, map_reshape(t, x->map, rank, shape, layout));
 }
 

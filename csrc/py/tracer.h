@@ -26,6 +26,7 @@ struct Cell {
     uint8_t owner, layout;
     bool readonly;
     int results, output;          /* while finishing: results that show this array, its graph output (-1: none yet) */
+    Cell *origin;                 /* this is a copy of a part of it if the inputs are contiguous, else perhaps a view; counted in its views */
     int views[3];                 /* live tracers that are reshaped views if [Layout] says so */
 };
 
@@ -239,6 +240,8 @@ PyObject *as_tracer(Trace *t, PyObject *o);
 /* A view of x with its axes reversed. */
 PyObject *tracer_transpose(Tracer *x, const int *perm);
 PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank);
+/* The cell of a tracer stands for a copy of a part of `from` if all inputs are contiguous. */
+void cell_copy_of(Cell *c, Cell *from);
 /* A new array (or scalar) with x's value. */
 PyObject *tracer_copy(Tracer *x);
 

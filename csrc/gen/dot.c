@@ -93,12 +93,10 @@ static void loop_over(Dot *d, LLVMValueRef extent, int64_t step, Body *body, voi
 
 typedef struct { LLVMValueRef j, active; int vectors; } Panel;      /* columns from j on; active: lanes of the last vector, NULL: all */
 
-/* Lanes of vector v of a panel; returns what was set. */
-static void choose_mask(Dot *d, const Panel *p, int v)
+static void use_mask(Dot *d, const Panel *p, LLVMValueRef mask)
 {
-    bool last = p->active && v == p->vectors - 1;
-    d->g->active = last ? p->active : NULL;
-    d->g->mask = last ? lane_mask(d->g, p->active) : NULL;
+    d->g->mask = mask;
+    d->g->active = mask ? p->active : NULL;
 }
 
 static void vector_pointers(Dot *d, LLVMValueRef ptr, Stride stride, int count, LLVMValueRef *out)
@@ -106,44 +104,56 @@ static void vector_pointers(Dot *d, LLVMValueRef ptr, Stride stride, int count, 
     for (int v = 0; v < count; v++) out[v] = advance(d, ptr, int64_const(d->g, (int64_t)v * d->lanes), stride);
 }
 
-static void column_tile(Dot *d, LLVMValueRef i, void *context)
+typedef struct {
+    LLVMValueRef a[MAX_ROWS], col[MAX_VECTORS], mask[MAX_VECTORS], out[MAX_ROWS][MAX_VECTORS], acc[MAX_ROWS][MAX_VECTORS];
+    const Panel *p;
+} Tile;
+
+static void column_products(Dot *d, Tile *t)
 {
-    const Panel *p = context;
     Gen *g = d->g;
     LLVMBuilderRef b = g->e.b;
-    LLVMValueRef a[MAX_ROWS], c[MAX_ROWS], col[MAX_VECTORS], out[MAX_ROWS][MAX_VECTORS], acc[MAX_ROWS][MAX_VECTORS], row[MAX_VECTORS], masks[MAX_VECTORS];
-    line_pointers(d, d->ptr[A], i, d->m, d->by_m[A], d->rows, a);
-    line_pointers(d, advance(d, d->ptr[C], p->j, d->by_n[C]), i, d->m, d->by_m[C], d->rows, c);
-    vector_pointers(d, advance(d, d->ptr[B], p->j, d->by_n[B]), d->by_n[B], p->vectors, col);
-    g->e.lanes = d->lanes;
-    for (int r = 0; r < d->rows; r++) vector_pointers(d, c[r], d->by_n[C], p->vectors, out[r]);
-    for (int v = 0; v < p->vectors; v++) {
-        choose_mask(d, p, v);
-        masks[v] = g->mask;
-        for (int r = 0; r < d->rows; r++) acc[r][v] = start_value(d, out[r][v], d->by_n[C]);
-    }
+    LLVMValueRef row[MAX_VECTORS];
     Loop l = {0};
+    if (is_number(d->k) && !number(d->k)) return;
     for (int r = 0; r < d->rows; r++)
-        for (int v = 0; v < p->vectors; v++) carried_add(g, &l.c, &acc[r][v]);
+        for (int v = 0; v < t->p->vectors; v++) carried_add(g, &l.c, &t->acc[r][v]);
     loop_open(g, &l, int64_const(g, 0), is_number(d->k) ? NULL : LLVMBuildICmp(b, LLVMIntSGT, d->k, int64_const(g, 0), ""));
     LLVMValueRef step_a = LLVMBuildMul(b, l.i, d->by_k[A].v, ""), step_b = LLVMBuildMul(b, l.i, d->by_k[B].v, "");
-    for (int v = 0; v < p->vectors; v++) {
-        g->mask = masks[v];
-        g->active = masks[v] ? p->active : NULL;
-        row[v] = lanes_load(g, d->x[B], byte_offset(g, col[v], step_b), d->by_n[B]);
+    for (int v = 0; v < t->p->vectors; v++) {
+        use_mask(d, t->p, t->mask[v]);
+        row[v] = lanes_load(g, d->x[B], byte_offset(g, t->col[v], step_b), d->by_n[B]);
     }
-    g->mask = g->active = NULL;
+    use_mask(d, t->p, NULL);
     for (int r = 0; r < d->rows; r++) {
-        LLVMValueRef x = lanes_load(g, d->x[A], byte_offset(g, a[r], step_a), (Stride){int64_const(g, 0), 0, true});
-        for (int v = 0; v < p->vectors; v++) acc[r][v] = multiply_add(&g->e, d->dt, x, row[v], acc[r][v]);
+        LLVMValueRef x = lanes_load(g, d->x[A], byte_offset(g, t->a[r], step_a), (Stride){int64_const(g, 0), 0, true});
+        for (int v = 0; v < t->p->vectors; v++) t->acc[r][v] = multiply_add(&g->e, d->dt, x, row[v], t->acc[r][v]);
     }
     loop_close(g, &l, LLVMBuildAdd(b, l.i, int64_const(g, 1), ""), d->k);
+}
+
+static void column_tile(Dot *d, LLVMValueRef i, void *context)
+{
+    Gen *g = d->g;
+    Tile t = {.p = context};
+    const Panel *p = t.p;
+    LLVMValueRef c[MAX_ROWS];
+    line_pointers(d, d->ptr[A], i, d->m, d->by_m[A], d->rows, t.a);
+    line_pointers(d, advance(d, d->ptr[C], p->j, d->by_n[C]), i, d->m, d->by_m[C], d->rows, c);
+    vector_pointers(d, advance(d, d->ptr[B], p->j, d->by_n[B]), d->by_n[B], p->vectors, t.col);
+    g->e.lanes = d->lanes;
+    if (p->active) t.mask[p->vectors - 1] = lane_mask(g, p->active);
+    for (int r = 0; r < d->rows; r++) vector_pointers(d, c[r], d->by_n[C], p->vectors, t.out[r]);
     for (int v = 0; v < p->vectors; v++) {
-        g->mask = masks[v];
-        g->active = masks[v] ? p->active : NULL;
-        for (int r = 0; r < d->rows; r++) lanes_store(g, d->x[C], out[r][v], d->by_n[C], acc[r][v]);
+        use_mask(d, p, t.mask[v]);
+        for (int r = 0; r < d->rows; r++) t.acc[r][v] = start_value(d, t.out[r][v], d->by_n[C]);
     }
-    g->mask = g->active = NULL;
+    column_products(d, &t);
+    for (int v = 0; v < p->vectors; v++) {
+        use_mask(d, p, t.mask[v]);
+        for (int r = 0; r < d->rows; r++) lanes_store(g, d->x[C], t.out[r][v], d->by_n[C], t.acc[r][v]);
+    }
+    use_mask(d, p, NULL);
     g->e.lanes = 0;
 }
 

@@ -1,8 +1,8 @@
 /* The op fma: x y + z rounded once, for all values at every level.
  *
- * Where there is no instruction v_fma is exact unless a product or its error leaves the range of normal numbers. There a scalar function
- * takes over: it adds the integer mantissas, 320 bits wide, and rounds once, to nearest, ties to even. float32 needs none of it: its
- * products are exact in float64, which has range to spare. */
+ * Without an instruction float64 goes lane by lane through a function that adds the integer mantissas, 320 bits wide, and rounds once, to
+ * nearest, ties to even: v_fma is exact only while nothing leaves the range of normal numbers. float32 needs none of it: its products
+ * are exact in float64, which has range to spare. */
 #include "gen/emit.h"
 #include "gen/target.h"
 
@@ -65,12 +65,13 @@ static LLVMValueRef fma_slow(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, 
     LLVMValueRef sum = LLVMBuildAdd(ir, signed_p, v_select(e, z.negative, LLVMBuildNeg(ir, q, ""), q), "");
     LLVMValueRef below = v_icmp(e, LLVMIntSLT, sum, none), r = round_wide(e, v_select(e, below, LLVMBuildNeg(ir, sum, ""), sum), base);
     r = v_select(e, below, v_fneg(e, r), r);
-    LLVMValueRef finite = v_and(e, v_and(e, v_fcmp(e, LLVMRealOLT, v_fabs(e, a), inf), v_fcmp(e, LLVMRealOLT, v_fabs(e, b), inf)),
-                                v_fcmp(e, LLVMRealOLT, v_fabs(e, c), inf));
-    return v_select(e, v_and(e, finite, v_icmp(e, LLVMIntNE, sum, none)), r, plain);
+    LLVMValueRef factors = v_and(e, v_fcmp(e, LLVMRealOLT, v_fabs(e, a), inf), v_fcmp(e, LLVMRealOLT, v_fabs(e, b), inf));
+    LLVMValueRef finite = v_fcmp(e, LLVMRealOLT, v_fabs(e, c), inf);
+    r = v_select(e, v_icmp(e, LLVMIntNE, sum, none), r, plain);
+    /* A product that is finite, but too great for a float, must not meet an infinite c. */
+    return v_select(e, factors, v_select(e, finite, r, c), plain);
 }
 
-/* One lane after the other: v_rare knows two operands, and this level is too rare to teach it three. */
 static LLVMValueRef fma_lanes(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
     unsigned lanes = e->lanes;

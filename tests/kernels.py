@@ -1,0 +1,202 @@
+"""Kernels as text with their arguments, run by the interpreter and as machine code at every level that this machine has."""
+import ctypes
+import mmap
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+CSRC = ROOT / "csrc"
+CODE = {"bool": "b1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32",
+        "uint64": "u64", "float32": "f32", "float64": "f64"}
+LEVELS = {"sse2": 0, "avx2": 1, "avx512": 2}
+VECTOR = {"sse2": 16, "avx2": 32, "avx512": 64}
+
+
+def build_driver(tmp):
+    """The shared object of tests/c/gen_driver.c and all layers it needs, with assertions and verified modules."""
+    config = os.environ.get("LLVM_CONFIG") or next(c for v in (22, 21, 20, 19) if (c := f"llvm-config-{v}") and _exists(c))
+    llvm = lambda *a: subprocess.check_output([config, *a], text=True).split()
+    flags = ["-std=gnu17", "-g", "-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-DPYXLA_DEBUG", f"-I{CSRC}",
+             f"-isystem{llvm('--includedir')[0]}"]
+    sources = [*CSRC.glob("base/*.c"), *CSRC.glob("ir/*.c"), *CSRC.glob("opt/kernel*.c"), CSRC / "opt/interp.c", *CSRC.glob("gen/*.c"),
+               CSRC / "run/code.c", ROOT / "tests/c/gen_driver.c"]
+
+    def build(source):
+        obj = tmp / f"{source.parent.name}-{source.stem}.o"
+        subprocess.run(["gcc", *flags, "-c", str(source), "-o", str(obj)], check=True)
+        return str(obj)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(build, sources))
+    out = tmp / "driver.so"
+    subprocess.run(["gcc", "-shared", "-pthread", *objects, *llvm("--ldflags"), *llvm("--libs"), "-lm", "-ldl", "-o", str(out)], check=True)
+    return out
+
+
+def _exists(name):
+    return subprocess.run(["which", name], capture_output=True).returncode == 0
+
+
+class Fence:
+    """Memory that ends (or begins) at a page that may not be touched."""
+
+    libc = ctypes.CDLL(None)
+
+    def __init__(self, data, at_end):
+        page, size = mmap.PAGESIZE, max(len(data), 1)
+        inner = -(-size // page) * page
+        self.map = mmap.mmap(-1, inner + 2 * page)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        for guard in (base, base + page + inner):
+            assert self.libc.mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(page), 0) == 0
+        start = page + (inner - len(data) if at_end else 0)
+        self.bytes = np.frombuffer(self.map, np.uint8, len(data), start)
+        self.bytes[:] = data
+
+
+class Driver:
+    def __init__(self, path):
+        self.lib = lib = ctypes.CDLL(str(path))
+        words, i64 = ctypes.POINTER(ctypes.c_int64), ctypes.c_int64
+        lib.built_new.restype = ctypes.c_void_p
+        lib.built_new.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
+        for name in ("built_error", "built_ir", "built_assembly"):
+            getattr(lib, name).restype = ctypes.c_char_p
+            getattr(lib, name).argtypes = [ctypes.c_void_p]
+        lib.built_free.argtypes = [ctypes.c_void_p]
+        lib.built_grid.restype = i64
+        lib.built_grid.argtypes = [ctypes.c_void_p, words]
+        for name in ("built_run", "built_interp"):
+            getattr(lib, name).argtypes = [ctypes.c_void_p, words, i64, i64, ctypes.c_void_p]
+
+    def levels(self):
+        """What this machine runs, lowest first."""
+        flags = set(next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")).split())
+        have = {"sse2": True, "avx2": {"avx2", "fma", "bmi2", "f16c"} <= flags, "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags}
+        return [level for level, ok in have.items() if ok]
+
+
+class Kernel:
+    """Collects the text; arrays are NumPy views whose memory is copied for each run."""
+
+    def __init__(self, checked=False):
+        self.lines, self.words, self.body, self.arrays, self.counts = [], [], [], [], {"a": 0, "x": 0, "s": 0, "%": 0}
+        self.ngrid, self.scratch, self.checked = 0, 0, checked
+
+    def _next(self, prefix):
+        self.counts[prefix] += 1
+        return self.counts[prefix] - 1 + (prefix == "%")
+
+    def arg(self, value):
+        self.words.append(value)
+        return f"arg{len(self.words) - 1}"
+
+    def axis(self, n, block=0, literal=False):
+        i = self._next("a")
+        self.lines.append(f"axis a{i} size={n if literal else self.arg(n)}" + (f" block={block}" if block else ""))
+        return f"a{i}"
+
+    def array(self, view, written=False):
+        base = view
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        offset = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        word = self.arg(None)
+        if self.checked:
+            self.arg(None), self.arg(None)
+        self.arrays.append((int(word[3:]), base, offset, view, written))
+        self.lines.append(f"array A{len(self.arrays) - 1} operand {CODE[view.dtype.name]} {word}" + " written" * written)
+        return f"A{len(self.arrays) - 1}"
+
+    def scratch_array(self, dtype, n):
+        word = self.arg(self.scratch)
+        self.scratch += n * np.dtype(dtype).itemsize
+        self.arrays.append(None)
+        self.lines.append(f"array A{len(self.arrays) - 1} scratch {CODE[dtype]} {word} written")
+        return f"A{len(self.arrays) - 1}"
+
+    def access(self, array, terms="", off=0, off_arg=None):
+        i = self._next("x")
+        self.lines.append(f"access x{i} = {array}[{terms}]" + (f" +{off_arg}" if off_arg else "") + (f" {off:+d}" if off else ""))
+        return f"x{i}"
+
+    def state(self, monoid, dtype):
+        i = self._next("s")
+        self.lines.append(f"state s{i} {monoid} {CODE[dtype]}")
+        return f"s{i}"
+
+    def val(self, what, dtype, *args):
+        i = self._next("%")
+        self.lines.append(f"%{i} = {what} {CODE[dtype]} " + " ".join(map(str, args)))
+        return f"%{i}"
+
+    def const(self, dtype, x):
+        x = np.dtype(dtype).type(x)
+        return self.val("const", dtype, int(x) if x.dtype.kind != "f" else "0x%x" % int(x.view(f"u{x.itemsize}")))
+
+    def load(self, dtype, array, terms="", **kw):
+        return self.val("load", dtype, self.access(array, terms, **kw))
+
+    def begin(self, axis, part="whole", lanes=0, grid=False):
+        self.ngrid += grid
+        self.body.append(f"for {axis} {part}" + (f" lanes={lanes}" if lanes else "") + " grid" * grid + " {")
+
+    def end(self, n=1):
+        self.body += ["}"] * n
+
+    def stmt(self, text):
+        self.body.append(text)
+
+    def text(self):
+        head = f"kernel args={len(self.words)} grid={self.ngrid}" + " checked" * self.checked
+        return "\n".join([head, *self.lines, *self.body, ""])
+
+
+def run(driver, kernel, level, point_ranges=None, built=None, at_end=True):
+    """Runs at a level (None: the interpreter) and returns copies of all arrays afterwards (None for scratch). Operands end
+    (or begin) at a page that may not be touched."""
+    lib = driver.lib
+    b = built or lib.built_new(kernel.text().encode(), -1 if level is None else LEVELS[level], 0)
+    error = lib.built_error(b)
+    if error:
+        raise AssertionError(error.decode() + "\n" + kernel.text())
+    words = (ctypes.c_int64 * (len(kernel.words) + 1))(*[w or 0 for w in kernel.words])
+    results = []
+    memory = {}
+    for item in kernel.arrays:
+        if item is None:
+            results.append(None)
+            continue
+        word, base, offset, view, written = item
+        if id(base) not in memory:
+            memory[id(base)] = Fence(np.frombuffer(base.tobytes("A"), np.uint8), at_end).bytes
+        raw = memory[id(base)]
+        words[word] = raw.ctypes.data + offset
+        if kernel.checked:
+            words[word + 1], words[word + 2] = raw.ctypes.data, raw.ctypes.data + raw.nbytes
+        results.append(np.ndarray(view.shape, view.dtype, raw, offset, view.strides))
+    scratch = np.zeros(kernel.scratch + 64, np.uint8)
+    points = lib.built_grid(b, words)
+    for begin, end in point_ranges or [(0, points)]:
+        (lib.built_interp if level is None else lib.built_run)(b, words, begin, end, scratch.ctypes.data)
+    if built is None:
+        lib.built_free(b)
+    return results
+
+
+def same(a, b, ulps=0):
+    """Equal bits, all NaN alike, or within some units in the last place."""
+    if a.dtype.kind != "f":
+        return bool(np.array_equal(a, b))
+    u = f"i{a.itemsize}"
+    nan = np.isnan(a) & np.isnan(b)
+    x, y = np.ascontiguousarray(a).view(u).reshape(a.shape), np.ascontiguousarray(b).view(u).reshape(b.shape)
+    if ulps == 0:
+        return bool(np.all(nan | (x == y)))
+    with np.errstate(all="ignore"):
+        near = np.abs(a - b) <= ulps * np.spacing(np.maximum(np.abs(a), np.abs(b)))
+    return bool(np.all(nan | (x == y) | near))

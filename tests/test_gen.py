@@ -1,0 +1,460 @@
+"""Machine code against the interpreter, kernel by kernel, at every level of this machine."""
+import itertools
+import re
+
+import numpy as np
+import pytest
+from kernels import CSRC, VECTOR, Driver, Kernel, build_driver, run, same
+
+FLOATS = ["float32", "float64"]
+INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+ALL = ["bool", *INTS, *FLOATS]
+ROW = re.compile(r"^ELEMENTWISE\((\w+),\s*(\d), (\w+), \"(\w+)\",\s*(\w+),", re.M)
+OPS = [(name, int(nin), result, kinds) for name, nin, result, kinds, cost in ROW.findall((CSRC / "ir/ops.def").read_text())
+       if cost != "MATH"]
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    import os
+    path = os.environ.get("PYXLA_TEST_DRIVER")
+    return Driver(path or build_driver(tmp_path_factory.mktemp("gen")))
+
+
+def values(dtype, n, seed=0, small=False):
+    """Random elements between special ones."""
+    rng = np.random.default_rng(seed)
+    dt = np.dtype(dtype)
+    if dtype == "bool":
+        return rng.integers(0, 2, n).astype(bool)
+    if dt.kind in "iu":
+        info = np.iinfo(dt)
+        if small:
+            return rng.integers(max(info.min, -9), 10, n).astype(dt)
+        x = rng.integers(info.min, info.max, n, dtype=dt, endpoint=True)
+        x[::3] = rng.integers(max(info.min, -20), 21, len(x[::3])).astype(dt)
+        special = np.array([0, 1, info.min, info.max, info.max - 1, info.min + 1] + ([-1] if dt.kind == "i" else []), dt)
+    else:
+        x = (rng.standard_normal(n) * (1 if small else 10 ** rng.uniform(-12, 12, n))).astype(dt)
+        if small:
+            return x
+        f = np.finfo(dt)
+        x[::5] = rng.integers(-50, 50, len(x[::5])) / 2
+        x[1::7] = rng.integers(0, 2 ** (8 * dt.itemsize - 1), len(x[1::7]), dtype=f"u{dt.itemsize}").view(dt)
+        special = np.array([0, -0.0, 1, -1, 0.5, -0.5, 2.5, np.inf, -np.inf, np.nan, f.max, f.min, f.tiny, f.smallest_subnormal, -f.smallest_subnormal,
+                            2**31, 2**31 - 1, -2**31, 2**32, 2**63, -2.0**63, 2.0**64, 1.5, -1.5, 3e9, -3e9], dt)
+    where = rng.random(n) < 0.35
+    x[where] = rng.choice(special, where.sum())
+    return x
+
+
+def lanes_of(level, dtype, times=1):
+    return VECTOR[level] // np.dtype(dtype).itemsize * times
+
+
+def check(driver, kernel, level, ulps=0, ranges=None):
+    want = run(driver, kernel, None)
+    got = run(driver, kernel, level, ranges, at_end=hash(kernel.text()) % 2 == 0)
+    for i, (a, b) in enumerate(zip(got, want)):
+        if a is not None and not (same(a, b, ulps) or (ulps and np.allclose(a, b, rtol=ulps * np.finfo(a.dtype).eps, atol=ulps * np.finfo(a.dtype).eps, equal_nan=True))):
+            bad = np.argwhere(~((a == b) | ((a != a) & (b != b)))).tolist()[:5]
+            raise AssertionError(f"{level}: array {i} differs at {bad}: {a[tuple(bad[0])] if bad else a} is not {b[tuple(bad[0])] if bad else b}\n{kernel.text()}")
+    return got
+
+
+def levels(driver):
+    return driver.levels()
+
+
+def in_kinds(dtype, kinds):
+    return np.dtype(dtype).kind in kinds
+
+
+def op_cases():
+    for name, nin, result, kinds in OPS:
+        if name == "cast":
+            yield from (("cast", 1, a, b) for a in ALL for b in ALL)
+        elif name == "where":
+            yield from (("where", 3, a, a) for a in ALL)
+        else:
+            yield from ((name, nin, a, "bool" if result == "BOOL" else a) for a in ALL if in_kinds(a, kinds))
+
+
+def op_kernel(name, nin, dtype, out, n, lanes, literal, seed=1):
+    k = Kernel()
+    ax = k.axis(n, literal=literal)
+    ins = [k.array(values(d, n, seed + i)) for i, d in enumerate(["bool", dtype, dtype] if name == "where" else [dtype] * nin)]
+    r = k.array(np.zeros(n, out), True)
+    dts = ["bool", dtype, dtype] if name == "where" else [dtype] * nin
+    vals = [k.load(d, x, f"{ax}:unit") for d, x in zip(dts, ins)]
+    v = k.val(name, out, *vals)
+    k.begin(ax, lanes=lanes)
+    k.stmt(f"store {k.access(r, f'{ax}:unit')} {v}")
+    k.end()
+    return k
+
+
+@pytest.mark.parametrize("name", sorted({c[0] for c in op_cases()}))
+def test_elementwise(driver, name):
+    for _, nin, dtype, out in (c for c in op_cases() if c[0] == name):
+        for level in levels(driver):
+            wide = max(np.dtype(dtype).itemsize, np.dtype(out).itemsize)
+            lanes = VECTOR[level] // wide
+            check(driver, op_kernel(name, nin, dtype, out, 1500 + lanes // 2 + 1, lanes, False), level)
+    check(driver, op_kernel(name, nin, dtype, out, 700, 0, False), level)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "float32", "float64"])
+def test_extents_and_tails(driver, dtype):
+    for level in levels(driver):
+        for times in (1, 2):
+            lanes = lanes_of(level, dtype, times)
+            for n in {0, 1, 2, lanes - 1, lanes, lanes + 1, 2 * lanes, 3 * lanes + 5}:
+                for literal in (False, True):
+                    check(driver, op_kernel("maximum", 2, dtype, dtype, n, lanes, literal), level)
+
+
+LAYOUTS = [1, -1, 2, 3, 4, -2, -3, 5, -7]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64"])
+@pytest.mark.parametrize("step", LAYOUTS)
+def test_strides(driver, dtype, step):
+    for level in levels(driver):
+        lanes = lanes_of(level, dtype)
+        for n, mode, checked in itertools.product((lanes, 3 * lanes + 3, 1), ("literal", "run"), (False, True)):
+            k = Kernel(checked)
+            ax = k.axis(n)
+            size = np.dtype(dtype).itemsize
+            source = values(dtype, abs(step) * n + 3, 3)[1:1 + abs(step) * (n - 1) + 1]
+            x = source[::step] if step > 0 else source[::-1][::-step]
+            y = np.zeros(abs(step) * n, dtype)[::step][:n]
+            assert len(x) == n and len(y) == n
+            coef = (lambda s: str(s * size)) if mode == "literal" else (lambda s: k.arg(s * size))
+            v = k.load(dtype, k.array(x), f"{ax}:{coef(step)}")
+            out, flat = k.array(y, True), k.array(np.zeros(n, dtype), True)
+            k.begin(ax, lanes=lanes)
+            k.stmt(f"store {k.access(out, f'{ax}:{coef(step)}')} {v}")
+            k.stmt(f"store {k.access(flat, f'{ax}:unit')} {v}")
+            k.end()
+            got = check(driver, k, level)
+            assert same(got[2], np.ascontiguousarray(x))
+
+
+def test_bool_bytes_that_are_not_one(driver):
+    for level in levels(driver):
+        k = Kernel()
+        ax = k.axis(150)
+        x = np.random.default_rng(0).integers(0, 256, 150).astype(np.uint8)
+        x[::3] = 0
+        a = k.array(x.view(bool))
+        out = k.array(np.zeros(150, bool), True)
+        v = k.val("logical_not", "bool", k.load("bool", a, f"{ax}:unit"))
+        k.begin(ax, lanes=VECTOR[level])
+        k.stmt(f"store {k.access(out, f'{ax}:unit')} {v}")
+        k.end()
+        assert np.array_equal(run(driver, k, level)[1].view(np.uint8), (x == 0).astype(np.uint8))
+
+
+def test_gather_and_scatter(driver):
+    for level, n in itertools.product(levels(driver), (5, 64, 77)):
+        for checked in (False, True):
+            k = Kernel(checked)
+            ax, lanes = k.axis(n), lanes_of(level, "float32")
+            table = values("float32", 3 * n, 5)
+            index = np.random.default_rng(1).permutation(n).astype(np.int64)
+            i = k.load("int64", k.array(index), f"{ax}:unit")
+            v = k.load("float32", k.array(table), f"%1:12 {ax}:zero", off=4)
+            out = k.array(np.zeros(2 * n, "float32"), True)
+            k.begin(ax, lanes=lanes)
+            k.stmt(f"store {k.access(out, f'{i}:8')} {v}")
+            k.end()
+            got = check(driver, k, level)
+            assert np.array_equal(got[2][2 * index], table[3 * index + 1], equal_nan=True)
+
+
+def test_axis_values_and_offsets(driver):
+    for level in levels(driver):
+        k = Kernel()
+        a, b = k.axis(7), k.axis(53, block=20)
+        i, j = k.val("axis", "int64", a), k.val("axis", "int64", b)
+        x = values("int64", 7 * 53 + 9, 2)
+        v = k.val("add", "int64", k.val("multiply", "int64", i, j), k.load("int64", k.array(x), f"{a}:{53 * 8} {b}:unit/same", off_arg=k.arg(24), off=-16))
+        out = k.array(np.zeros((7, 53), "int64"), True)
+        k.begin(a)
+        k.begin(b, "blocks")
+        k.begin(b, "within", lanes=8)
+        k.stmt(f"store {k.access(out, f'{a}:{53 * 8} {b}:unit/same')} {v}")
+        k.end(3)
+        got = check(driver, k, level)
+        assert np.array_equal(got[1], np.outer(np.arange(7), np.arange(53)) + x[1:1 + 7 * 53].reshape(7, 53))
+
+
+@pytest.mark.parametrize("shape", [(23,), (5, 7), (3, 4, 5), (2, 3, 2, 4)])
+def test_grid(driver, shape):
+    for level in levels(driver):
+        k = Kernel()
+        axes = [k.axis(n) for n in shape] + [k.axis(10)]
+        full = (*shape, 10)
+        strides = np.empty(full, "float32").strides
+        x, y = values("float32", int(np.prod(full)), 1).reshape(full), values("float32", shape[0], 2)
+        terms = " ".join(f"{a}:{s}" for a, s in zip(axes, strides))
+        v = k.val("add", "float32", k.load("float32", k.array(x), terms), k.load("float32", k.array(y), f"{axes[0]}:unit"))
+        out = k.array(np.zeros(full, "float32"), True)
+        for a in axes[:-1]:
+            k.begin(a, grid=True)
+        k.begin(axes[-1], lanes=8)
+        k.stmt(f"store {k.access(out, terms)} {v}")
+        k.end(len(full))
+        points = int(np.prod(shape))
+        check(driver, k, level)
+        check(driver, k, level, ranges=[(0, 1), (1, 1), (1, points // 2 + 1), (points // 2 + 1, points + 5), (points, points)])
+
+
+def monoid_cases():
+    for m in ("sum", "prod", "max", "min", "argmax", "argmin"):
+        for d in ALL:
+            if not (d == "bool" and m in ("sum", "prod")):
+                yield m, d
+    yield from (("any", "bool"), ("all", "bool"))
+    yield from ((m, d) for m in ("sum2", "moments") for d in FLOATS)
+
+
+def store_state(k, s, monoid, dtype, terms, n):
+    """Stores all components of a state; the arrays have n elements."""
+    for c in range({"sum2": 2, "argmax": 2, "argmin": 2, "moments": 3}.get(monoid, 1)):
+        d = "int64" if c == 1 and monoid.startswith("arg") else dtype
+        out = k.array(np.zeros(n, d), True)
+        scale = [t.split(":") for t in terms.split()]
+        terms_d = " ".join(f"{a}:{c if c in ('unit', 'zero') else int(c) * np.dtype(d).itemsize}" for a, c in scale)
+        k.stmt(f"store {k.access(out, terms_d)} {k.val('state', d, f'{s}.{c}')}")
+
+
+def reduce_values(dtype, shape, seed, special):
+    n = int(np.prod(shape))
+    x = values(dtype, n, seed, small=not special)
+    if dtype == "bool" and seed % 2:
+        x[:] = seed % 3 == 0
+    return x.reshape(shape)
+
+
+@pytest.mark.parametrize("monoid,dtype", list(monoid_cases()))
+def test_reduce_rows(driver, monoid, dtype):
+    ulps = 100 if monoid == "moments" else 0
+    for level, n, special in itertools.product(levels(driver), (0, 1, 40, 200), (False, True)):
+        if special and (monoid in ("moments",) or (monoid == "prod" and dtype in FLOATS)):
+            continue
+        k = Kernel()
+        rows, cols = k.axis(4), k.axis(n)
+        x = reduce_values(dtype, (4, n), n + 7, special)
+        s, item = k.state(monoid, dtype), np.dtype(dtype).itemsize
+        v = k.load(dtype, k.array(x), f"{rows}:{max(n, 1) * item} {cols}:unit")
+        second = " " + k.val("axis", "int64", cols) if monoid.startswith("arg") else ""
+        k.begin(rows, grid=True)
+        k.stmt(f"init {s}")
+        k.begin(cols, lanes=lanes_of(level, dtype))
+        k.stmt(f"reduce {s} {v}{second}")
+        k.end()
+        store_state(k, s, monoid, dtype, f"{rows}:1", 4)
+        k.end()
+        check(driver, k, level, ulps)
+
+
+@pytest.mark.parametrize("monoid,dtype", list(monoid_cases()))
+def test_reduce_columns(driver, monoid, dtype):
+    ulps = 100 if monoid == "moments" else 0
+    for level, n in itertools.product(levels(driver), (1, 11)):
+        k = Kernel()
+        cols, rows = k.axis(37), k.axis(n)
+        x = reduce_values(dtype, (n, 37), n + 7, monoid not in ("moments", "prod"))
+        s, item = k.state(monoid, dtype), np.dtype(dtype).itemsize
+        v = k.load(dtype, k.array(x), f"{rows}:{37 * item} {cols}:unit")
+        second = " " + k.val("axis", "int64", rows) if monoid.startswith("arg") else ""
+        k.begin(cols, lanes=lanes_of(level, dtype))
+        k.stmt(f"init {s}")
+        k.begin(rows)
+        k.stmt(f"reduce {s} {v}{second}")
+        k.end()
+        store_state(k, s, monoid, dtype, f"{cols}:1", 37)
+        k.end()
+        check(driver, k, level, ulps)
+
+
+def test_reduce_blocks_and_merge(driver):
+    """Block sums with their errors, then merged from memory."""
+    for level, monoid in itertools.product(levels(driver), ("sum2", "moments", "argmax")):
+        k = Kernel()
+        a, s = k.axis(1000, block=64), k.state(monoid, "float64")
+        t = k.state(monoid, "float64")
+        x = k.array(values("float64", 1000, 3, small=True))
+        v = k.load("float64", x, f"{a}:unit/same")
+        second = " " + k.val("axis", "int64", a) if monoid == "argmax" else ""
+        k.stmt(f"init {t}")
+        k.begin(a, "blocks")
+        k.stmt(f"init {s}")
+        k.begin(a, "within", lanes=8)
+        k.stmt(f"reduce {s} {v}{second}")
+        k.end()
+        width = 3 if monoid == "moments" else 2
+        parts = [k.val("state", "int64" if c and monoid == "argmax" else "float64", f"{s}.{c}") for c in range(width)]
+        k.stmt(f"reduce {t} {' '.join(parts)}")
+        k.end()
+        store_state(k, t, monoid, "float64", "", 1)
+        check(driver, k, level, 4)
+
+
+def softmax(level, rows, n, dtype, block=0):
+    k = Kernel()
+    r, c = k.axis(rows), k.axis(n)
+    item = np.dtype(dtype).itemsize
+    x, tile = k.array(values(dtype, rows * n, 4, small=True).reshape(rows, n)), k.scratch_array(dtype, n)
+    out = k.array(np.zeros((rows, n), dtype), True)
+    terms = f"{r}:{n * item} {c}:unit"
+    top, total, lanes = k.state("max", dtype), k.state("sum", dtype), lanes_of(level, dtype)
+    v = k.load(dtype, x, terms)
+    shifted = k.val("subtract", dtype, v, k.val("state", dtype, f"{top}.0"))
+    e = k.val("multiply", dtype, shifted, shifted)
+    t = k.access(tile, f"{c}:unit")
+    k.begin(r, grid=True)
+    k.stmt(f"init {top}")
+    k.begin(c, lanes=lanes)
+    k.stmt(f"reduce {top} {v}")
+    k.end()
+    k.stmt(f"init {total}")
+    k.begin(c, lanes=lanes)
+    k.stmt(f"store {t} {e}")
+    k.stmt(f"reduce {total} {e}")
+    k.end()
+    scale = k.val("divide", dtype, k.const(dtype, 1), k.val("state", dtype, f"{total}.0"))
+    y = k.val("multiply", dtype, k.val("load", dtype, t), scale)
+    k.begin(c, lanes=lanes)
+    k.stmt(f"store {k.access(out, terms)} {y}")
+    k.end(2)
+    return k
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_row_kernel_with_tile(driver, dtype):
+    for level, n in itertools.product(levels(driver), (1, 16, 45, 300)):
+        check(driver, softmax(level, 5, n, dtype), level)
+
+
+def test_scan(driver):
+    for level, n in itertools.product(levels(driver), (0, 1, 30)):
+        k = Kernel()
+        cols, rows, s = k.axis(19), k.axis(n), k.state("sum", "float32")
+        v = k.load("float32", k.array(values("float32", 19 * n, 1, True).reshape(n, 19)), f"{rows}:76 {cols}:unit")
+        after, before = k.array(np.zeros((n, 19), "float32"), True), k.array(np.zeros((n, 19), "float32"), True)
+        read = k.val("state", "float32", f"{s}.0")
+        terms = f"{rows}:76 {cols}:unit"
+        k.begin(cols, lanes=lanes_of(level, "float32"))
+        k.stmt(f"init {s}")
+        k.begin(rows)
+        k.stmt(f"reduce {s} {v}")
+        k.stmt(f"store {k.access(after, terms)} {read}")
+        k.end(2)
+        check(driver, k, level)
+
+
+def test_in_place(driver):
+    for level in levels(driver):
+        k = Kernel()
+        a, b = k.axis(6), k.axis(50)
+        x = k.array(values("float32", 300, 1).reshape(6, 50), True)
+        at = k.access(x, f"{a}:200 {b}:unit")
+        v = k.val("load", "float32", at)
+        k.begin(a)
+        k.begin(b, lanes=lanes_of(level, "float32"))
+        k.stmt(f"store {at} {k.val('multiply', 'float32', v, v)}")
+        k.end(2)
+        check(driver, k, level)
+
+
+def test_body_made_once_under_a_mask(driver):
+    """More than 40 values: the tail is the last iteration."""
+    for level, n in itertools.product(levels(driver), (0, 1, 15, 16, 17, 64, 100)):
+        k = Kernel()
+        ax, s = k.axis(n), k.state("sum", "float32")
+        v = first = k.load("float32", k.array(values("float32", n, 1, True)), f"{ax}:unit")
+        for i in range(60):
+            v = k.val(("add", "multiply", "subtract", "minimum")[i % 4], "float32", v, first if i % 3 else k.const("float32", i))
+        out = k.array(np.zeros(n, "float32"), True)
+        k.stmt(f"init {s}")
+        k.begin(ax, lanes=lanes_of(level, "float32"))
+        k.stmt(f"store {k.access(out, f'{ax}:unit')} {v}")
+        k.stmt(f"reduce {s} {v}")
+        k.end()
+        store_state(k, s, "sum", "float32", "", 1)
+        check(driver, k, level)
+
+
+def test_check(driver):
+    for level, n, bad in itertools.product(levels(driver), (5, 40), (None, 0, 3, 37)):
+        k = Kernel()
+        ax, status = k.axis(n), k.array(np.zeros(1, "int64"), True)
+        x = values("int32", n, 1)
+        x[:] = 5
+        if bad is not None and bad < n:
+            x[bad] = -1
+        v = k.load("int32", k.array(x), f"{ax}:unit")
+        good = k.val("less", "bool", k.const("int32", 0), v)
+        k.begin(ax, lanes=lanes_of(level, "int32"))
+        k.stmt(f"check {good} else 7 at arg{k.arrays[0][0]}")
+        k.end()
+        got = check(driver, k, level)
+        assert got[0][0] == (7 if bad is not None and bad < n else 0)
+
+
+DOTS = [(1, 1, 1), (1, 100, 33), (9, 1, 40), (5, 7, 3), (16, 48, 20), (33, 65, 17), (8, 3, 0), (0, 4, 4), (24, 200, 9)]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("layout", ["nn", "tn", "nt", "tt", "strided", "add"])
+def test_dot(driver, dtype, layout):
+    for level, (m, n, kk), literal in itertools.product(levels(driver), DOTS, (False, True)):
+        k = Kernel()
+        am, an, ak = (k.axis(x, literal=literal) for x in (m, n, kk))
+        item = np.dtype(dtype).itemsize
+        small = np.dtype(dtype).kind == "f"
+        a = values(dtype, m * kk, 1, small).reshape((kk, m) if layout[0] == "t" else (m, kk))
+        b = values(dtype, n * kk, 2, small).reshape((n, kk) if layout in ("nt", "tt") else (kk, n))
+        c = values(dtype, m * n, 3, small).reshape(m, n)
+        at = {am: item, ak: m * item} if layout[0] == "t" else {am: kk * item, ak: item}
+        bt = {an: kk * item, ak: item} if layout in ("nt", "tt") else {ak: n * item, an: item}
+        ct = {am: n * item, an: item}
+        if layout == "strided":
+            wide = np.zeros((m, 3 * n + 1), dtype)
+            wide[:, 1::3] = c
+            c = wide[:, 1::3]
+            ct = {am: (3 * n + 1) * item, an: 3 * item}
+        def terms(t):
+            return " ".join(f"{x}:{'unit' if s == item else s if literal else k.arg(s)}" for x, s in t.items())
+        A, B, C = k.array(a), k.array(b), k.array(c, True)
+        xs = [k.access(C, terms(ct)), k.access(A, terms(at)), k.access(B, terms(bt))]
+        k.stmt(f"dot {xs[0]} {'+=' if layout == 'add' else '='} {xs[1]} {xs[2]} over {am} {an} {ak}")
+        want, got = run(driver, k, None), run(driver, k, level)
+        if small:
+            bound = (np.abs(a.T if layout[0] == "t" else a).astype("float64") @ np.abs(b.T if layout in ("nt", "tt") else b).astype("float64")
+                     + 10) * np.finfo(dtype).eps * max(kk, 1)
+            assert np.all(np.abs(got[2].astype("float64") - want[2]) <= bound), k.text()
+        else:
+            assert np.array_equal(got[2], want[2]), k.text()
+
+
+def test_dot_in_blocks(driver):
+    """Blocks of all three axes, with bounds checks."""
+    for level, checked in itertools.product(levels(driver), (False, True)):
+        k = Kernel(checked)
+        m, n, kk = 21, 70, 50
+        am, an, ak = k.axis(m, block=8), k.axis(n, block=32), k.axis(kk, block=16, literal=True)
+        a, b = values("float32", m * kk, 1, True).reshape(m, kk), values("float32", kk * n, 2, True).reshape(kk, n)
+        A, B, C = k.array(a), k.array(b), k.array(np.zeros((m, n), "float32"), True)
+        x = [k.access(C, f"{am}:{4 * n}/same {an}:unit/same"), k.access(A, f"{am}:{4 * kk}/same {ak}:unit/same"),
+             k.access(B, f"{an}:unit/same {ak}:{4 * n}/same")]
+        k.begin(am, "blocks", grid=True)
+        k.begin(an, "blocks", grid=True)
+        k.begin(ak, "blocks")
+        k.stmt(f"dot {x[0]} += {x[1]} {x[2]} over {am} {an} {ak}")
+        k.end(3)
+        got = run(driver, k, level)
+        assert np.allclose(got[2], a @ b, rtol=1e-4, atol=1e-4)

@@ -25,9 +25,10 @@ void arena_fail_at(long n) { atomic_store(&fail_countdown, n); }
 
 bool arena_should_fail(void)
 {
-    if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) <= 0)
-        return false;
-    return atomic_fetch_sub(&fail_countdown, 1) == 1;
+    long n = atomic_load_explicit(&fail_countdown, memory_order_relaxed);
+    if (n == 0 || n == -1)
+        return n != 0;
+    return n > 0 ? atomic_fetch_sub(&fail_countdown, 1) == 1 : atomic_fetch_add(&fail_countdown, 1) == -1;
 }
 
 static Chunk *chunk_new(Chunk *prev, size_t size)

@@ -30,7 +30,7 @@ void *vec_push_(Arena *a, void **at, uint32_t *len, uint32_t *cap, size_t item);
     vec_reserve_(arena, (void **)&(v)->at, (v)->len, &(v)->cap, sizeof *(v)->at, n)
 bool vec_reserve_(Arena *a, void **at, uint32_t len, uint32_t *cap, size_t item, size_t more);
 
-/* For tests: the n-th allocation of the whole process from now on fails (0: none does). */
+/* For tests: the n-th allocation of the whole process from now on fails, for n < 0 the -n-th and all after it (0: none does). */
 void arena_fail_at(long n);
 /* Counts one allocation for arena_fail_at(): whether it is the one to fail. Other allocators below py/ ask it too. */
 bool arena_should_fail(void);

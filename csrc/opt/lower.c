@@ -28,6 +28,7 @@ void lower_stmt(Lower *l, Stmt s) { kernel_stmt(l->arena, l->k, s); }
 uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written)
 {
     buffer = buffers_memory(l->buffers, buffer);
+    if (l->err->kind) return 0;                               /* nor may an array be there */
     for (uint32_t i = 0; i < l->arrays.len; i++) {
         if (l->arrays.at[i].buffer != buffer) continue;
         l->k->arrays.at[l->arrays.at[i].array].written |= written;
@@ -76,6 +77,7 @@ static Coef coef_of(Lower *l, int64_t bytes, int item, int loop)
 static uint32_t access_at(Lower *l, uint32_t array, Dtype dtype, const int64_t *step, const int64_t *outer, int64_t off, Access *a)
 {
     int item = dtype_info[dtype].bytes;
+    if (l->err->kind) return 0;                               /* a loop may have no axis */
     a->array = (uint16_t)array;
     a->off_arg = -1;
     if (off >= -128 && off <= 128) a->off_lit = off;
@@ -135,10 +137,11 @@ static Memo *memo_at(Lower *l, Id id, const Map *m)
 {
     if (l->memo_len * 2 >= l->memo_cap) {
         Memo *old = l->memo;
-        uint32_t cap = l->memo_cap;
-        l->memo_cap = cap ? cap * 2 : 64;
-        l->memo = arena_alloc(l->arena, sizeof(Memo) * l->memo_cap);
-        if (!l->memo) return NULL;
+        uint32_t cap = l->memo_cap, more = cap ? cap * 2 : 64;
+        Memo *new = arena_alloc(l->arena, sizeof(Memo) * more);
+        if (!new) return NULL;
+        l->memo = new;
+        l->memo_cap = more;
         for (uint32_t i = 0; i < cap; i++) {
             if (!old[i].id) continue;
             uint32_t at = (uint32_t)hash_mix(map_hash(old[i].map) + old[i].phase, old[i].id) & (l->memo_cap - 1);

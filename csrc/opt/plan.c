@@ -77,6 +77,7 @@ static bool add_launch(Build *s, const Draft *d)
     if (!l) return false;
     *l = (Launch){ .kernel = intern_kernel(s, d->kernel), .words = p->words.len, .nwords = d->words.len, .patches = p->patches.len,
                    .npatches = d->patches.len, .grid = d->grid, .scratch = d->scratch, .ns = d->ns };
+    if (arena_err(s->arena)->kind) return false;
     for (uint32_t i = 0; i < d->words.len; i++) {
         int64_t *w = vec_push(s->arena, &p->words);
         if (!w) return false;
@@ -85,7 +86,7 @@ static bool add_launch(Build *s, const Draft *d)
     for (uint32_t i = 0; i < d->patches.len; i++) {
         uint32_t slot = slot_for(s, d->patches.at[i].buffer), at = p->launches.len - 1;
         Patch *patch = vec_push(s->arena, &p->patches);
-        if (!patch) return false;
+        if (!patch || arena_err(s->arena)->kind) return false;
         *patch = (Patch){ d->patches.at[i].word, slot, 0 };
         Life *life = &s->life.at[slot];
         if (life->first == UINT32_MAX) life->first = at;
@@ -152,13 +153,13 @@ static Plan *plan_build(Arena *a, Grouping *gr, const Survey *surveys, Buffers *
 }
 
 /* A dimension that is known only in the run has no kernels yet. */
-static bool all_static(const Graph *g)
+static bool all_static(const Graph *g, Err *err)
 {
     for (Id id = 1; id < g->nodes.len; id++)
         for (int d = 0; d < node_at(g, id)->rank; d++)
             if (node_shape(g, id)[d] < 0) {
-                g->err->src = node_at(g, id)->src;
-                return err_set(g->err, ERR_UNSUPPORTED, "%s has a shape that depends on data, which cannot be compiled yet",
+                err->src = node_at(g, id)->src;
+                return err_set(err, ERR_UNSUPPORTED, "%s has a shape that depends on data, which cannot be compiled yet",
                                op_info[node_at(g, id)->op].name);
             }
     return true;
@@ -166,7 +167,7 @@ static bool all_static(const Graph *g)
 
 Plan *plan_make(Arena *a, const Graph *graph, const PlanInput *in, const PlanOutput *out, const Target *target)
 {
-    Graph *g = all_static(graph) ? simplify(graph) : NULL;
+    Graph *g = all_static(graph, arena_err(a)) ? simplify(a, graph) : NULL;
     Grouping *gr = g ? group_make(a, g, in, target) : NULL;
     Survey *surveys = gr ? survey_make(gr) : NULL;
     Buffers *b = surveys ? buffers_make(gr, surveys, out) : NULL;

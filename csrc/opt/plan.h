@@ -53,5 +53,5 @@ typedef struct {
 Plan *plan_make(Arena *a, const Graph *g, const PlanInput *in, const PlanOutput *out, const Target *target);
 void plan_print(Text *t, const Plan *p);
 
-/* Graph -> simplified Graph in the same arena (passes.def order); outputs, checks and input numbers are kept. */
-Graph *simplify(const Graph *g);
+/* Graph -> simplified Graph in arena a (passes.def order); outputs, checks and input numbers are kept. NULL with an error in a's Err. */
+Graph *simplify(Arena *a, const Graph *g);

@@ -162,10 +162,10 @@ static Id rebuild(Pass *p, Id id)
     return graph_add(g, n->op, in, n->nin, attr, n->nattr, n->dtype, node_shape(p->old, id), n->rank);
 }
 
-Graph *simplify(const Graph *old)
+Graph *simplify(Arena *a, const Graph *old)
 {
-    Graph *g = graph_new(old->arena);
-    Pass p = { old, g, arena_alloc(old->arena, sizeof(Id) * old->nodes.len), arena_alloc(old->arena, old->nodes.len) };
+    Graph *g = graph_new(a);
+    Pass p = { old, g, arena_alloc(a, sizeof(Id) * old->nodes.len), arena_alloc(a, old->nodes.len) };
     if (!g || !p.map || !p.live) return NULL;
     g->limit = UINT32_MAX;
     mark_live(&p);

@@ -138,14 +138,10 @@ static bool make_plan(Bound *b, const Record *r, PlanInput *in, PlanOutput *out)
         out[k].into = e->outputs[k].into;
     const Cpu *cpu = cpu_host();
     Target target = {cpu->level, cpu->vector_bytes, cpu->l1, cpu->l2, state.checked};
-    *g->err = (Err){0};    /* the error of an earlier attempt */
     b->plan = plan_make(b->arena, g, in, out, &target);
-    const Err *err = b->err.kind != ERR_NONE ? &b->err : g->err;
-    if (b->plan && err->kind == ERR_NONE)
-        return true;
-    b->plan = NULL;    /* one that was made past an error is not to be run */
-    error_raise(err, e->trace);
-    return false;
+    if (!b->plan)
+        error_raise(&b->err, e->trace);
+    return b->plan != NULL;
 }
 
 /* Which outputs live in the memory of a donated input. */
@@ -223,7 +219,6 @@ Bound *bound_make(Entry *e, const Record *r, int threads, Costs *costs)
     b->refs = 1;
     b->entry = e;
     e->refs++;
-    e->made++;
     bool ok = check_written_layout(e, r) && fill_lay(b, r) && plan_bound(b, r);
     costs->plan += now_seconds() - start;
     CompileStats stats = {0};

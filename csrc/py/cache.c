@@ -143,7 +143,7 @@ void cache_last(Cache *c, Bound *b)
         bound_unref(old);
 }
 
-void cache_remove(Cache *c, Entry *e)
+static void cache_remove(Cache *c, Entry *e)
 {
     if (c->last && c->last->entry == e)
         cache_last(c, NULL);

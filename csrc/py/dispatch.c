@@ -129,8 +129,6 @@ static Bound *make_missing(Call *c, const Record *r, Entry **e, const Entry *var
     entry_keep(*e, b);
     if (fresh)
         cache_add(&jit->cache, *e);
-    else if ((*e)->made >= MAX_MADE)
-        cache_remove(&jit->cache, *e);    /* each bound leaves its simplified graph in the entry's arena */
     return b;
 }
 

@@ -46,7 +46,7 @@ struct Entry {
     bool cached;                  /* it is in the cache */
     bool plain;                   /* registers are leaves: nothing to compute */
     Bound *bounds;                /* most recently used first */
-    uint32_t nbounds, made;       /* made: bounds so far */
+    uint32_t nbounds;
 };
 
 struct Bound {

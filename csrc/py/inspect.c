@@ -183,12 +183,15 @@ static PyObject *lowered_as_text(PyObject *self, PyObject *args, PyObject *kwarg
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:as_text", names, &simplified))
         return NULL;
     const Trace *t = ((Lowered *)self)->entry->trace;
-    const Graph *g = simplified ? simplify(t->graph) : t->graph;
-    if (!g)
-        return error_raise(t->graph->err, t);
+    Err err = {0};
+    Arena *a = simplified ? arena_new(&err) : NULL;
+    const Graph *g = !simplified ? t->graph : a ? simplify(a, t->graph) : NULL;
     Text text = {0};
-    graph_print(&text, g);
-    return text_object(&text);
+    if (g)
+        graph_print(&text, g);
+    PyObject *result = g ? text_object(&text) : error_raise(&err, t);
+    arena_free(a);
+    return result;
 }
 
 static Bound *lowered_bound(Lowered *l)

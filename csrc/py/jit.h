@@ -5,7 +5,7 @@
 #pragma once
 #include "py/entry.h"
 
-enum { CACHE_BUCKETS = 64, MAX_ENTRIES = 256, MAX_MADE = 512, GUARD_WARNING = 8 };
+enum { CACHE_BUCKETS = 64, MAX_ENTRIES = 256, GUARD_WARNING = 8 };
 
 /* A signature that some thread is compiling. */
 typedef struct Pending Pending;
@@ -83,7 +83,6 @@ PyObject *run_bound(Bound *b, const Record *r, const Registers *regs, Call *c);
 Entry *cache_find(Cache *c, const Record *r, Registers *regs, Entry **variant, uint32_t *variants);
 /* Adds an entry; the least recently used one goes when there are too many. */
 void cache_add(Cache *c, Entry *e);
-void cache_remove(Cache *c, Entry *e);
 /* Makes b the latest call's bound, unless its entry has left the cache; NULL: none is. */
 void cache_last(Cache *c, Bound *b);
 void cache_clear(Cache *c);

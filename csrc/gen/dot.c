@@ -9,7 +9,7 @@
 #include "gen/val.h"
 
 enum { C, A, B };
-enum { MAX_ROWS = 12, MAX_VECTORS = 4 };
+enum { MAX_ROWS = 8, MAX_VECTORS = 12 };
 
 typedef struct {
     Gen *g;
@@ -312,20 +312,18 @@ static void along_k(Dot *d)
 
 static bool unit(const Dot *d, Stride s) { return s.literal && s.bytes == dtype_info[d->dt].bytes; }
 
-/* Rows and vectors of a tile: as many accumulators as leave registers for a row of B and an element of A. */
+/* Rows and vectors of a tile: as many accumulators as leave registers for a row of B and an element of A; wide for few rows, so that
+ * the chains of additions overlap. */
 static void choose_tile(Dot *d)
 {
-    static const struct { int rows, vectors; } shapes[] = {[CPU_SSE2] = {4, 2}, [CPU_AVX2] = {6, 2}, [CPU_AVX512] = {8, 3}, [CPU_NEON] = {6, 4}};
-    CpuLevel level = d->g->e.level;
-    int64_t lanes = d->lanes ? d->lanes : 1;
-    d->rows = shapes[level].rows;
-    d->vectors = shapes[level].vectors;
-    if (is_number(d->n)) {
-        int64_t n = (number(d->n) + lanes - 1) / lanes;
-        if (level == CPU_AVX512 && n % 4 == 0) d->rows = 6, d->vectors = 4;
-        d->vectors = least(d->vectors, (int)(n < MAX_VECTORS ? n : MAX_VECTORS));
-    }
-    d->rows = even_share(d->m, d->rows);
+    static const struct { int rows, vectors; } shapes[] = {[CPU_SSE2] = {4, 2}, [CPU_AVX2] = {6, 2}, [CPU_AVX512] = {8, 3}, [CPU_NEON] = {8, 3}};
+    int most = shapes[d->g->e.level].rows, wide = shapes[d->g->e.level].vectors, sums = most * wide;
+    int64_t lanes = d->lanes ? d->lanes : 1, n = is_number(d->n) ? (number(d->n) + lanes - 1) / lanes : 0;
+    if (sums == 24 && n && n % 4 == 0 && (n == 4 || 4 * even_share(d->m, 6) > wide * even_share(d->m, most))) most = 6, wide = 4;
+    d->rows = even_share(d->m, most);
+    d->vectors = wide;
+    if (is_number(d->m) && d->rows * wide < sums) d->vectors = least(sums / d->rows, n ? MAX_VECTORS : 2 * wide);
+    if (n && n < d->vectors) d->vectors = (int)n;
 }
 
 static void multiply(Dot *d)

@@ -5,7 +5,6 @@ threads that do not trace go to NumPy itself."""
 import sys
 import types
 import warnings
-from operator import index
 
 import numpy as np
 
@@ -40,9 +39,16 @@ def shape_of(shape):
     return _args.shape_tuple(shape)
 
 
+def made(shape, dtype, value, order):
+    """A new array of one value, in C or Fortran order."""
+    if order in ("F", "f"):
+        return _core.transpose(_core.full(shape[::-1], dtype, value), tuple(range(len(shape)))[::-1])
+    return _core.full(shape, dtype, value)
+
+
 @creator
 def empty(shape, dtype=None, order="C", *, device=None, like=None):
-    return zeros(shape, dtype)
+    return zeros(shape, dtype, order)
 
 
 @creator
@@ -50,7 +56,7 @@ def zeros(shape, dtype=None, order="C", *, device=None, like=None):
     dtype = np.dtype(dtype)
     if not supported(dtype):
         return np.zeros(shape, dtype)
-    return _core.full(shape_of(shape), dtype, 0)
+    return made(shape_of(shape), dtype, 0, order)
 
 
 @creator
@@ -62,10 +68,10 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
             return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
         object = _core.as_tracer(object)
     a = nested(object) if isinstance(object, (list, tuple)) else _core.as_tracer(object)
-    made = a is not object
+    new = a is not object
     if dtype is not None and a.dtype != dtype:
-        a, made = _core.cast(a, np.dtype(dtype)), True
-    if (copy and not made) or _core.is_numpy_scalar(a):
+        a, new = _core.cast(a, np.dtype(dtype)), True
+    if (copy and not new) or _core.is_numpy_scalar(a):
         a = _core.copy(a[...])
     return _core.reshape(a, (1,) * (ndmin - a.ndim) + a.shape) if a.ndim < ndmin else a
 
@@ -90,17 +96,18 @@ def stack(items, dtype):
 def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     if isinstance(a, np.ndarray) and (dtype is None or a.dtype == dtype) and not copy:
         return a
-    return array(a, dtype, copy=copy)
+    a = array(a, dtype, copy=copy)
+    return _core.contiguous(a) if order == "C" and _core.is_tracer(a) else a
 
 
 @creator
 def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
-    return asarray(a, dtype, copy=copy)
+    return asarray(a, dtype, order, copy=copy)
 
 
 @creator
 def ascontiguousarray(a, dtype=None, *, like=None):
-    return array(a, dtype, copy=None, ndmin=1)
+    return _core.contiguous(array(a, dtype, copy=None, ndmin=1))
 
 
 @creator
@@ -121,8 +128,7 @@ def arange(*args, dtype=None, device=None, like=None, **kwargs):
 def _ours(name):
     """What a redirected call does in a traced function."""
     def ones(shape, dtype=None, order="C", *, device=None, like=None):
-        dtype = np.dtype(dtype)
-        return _core.full(shape_of(shape), dtype, 1)
+        return made(shape_of(shape), np.dtype(dtype), 1, order)
 
     def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
         return _core._functions[np.full](shape, fill_value, dtype)

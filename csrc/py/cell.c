@@ -116,6 +116,7 @@ PyObject *tracer_input(Trace *t, int input, Owner owner, TracerKind kind)
     if (c) {
         c->input = input;
         c->readonly = t->priv->facts.at[input].readonly;
+        c->stride = t->priv->facts.at[input].strides;
     }
     return tracer_new(c, NULL, node, kind, -1);
 }
@@ -212,7 +213,9 @@ static bool refuse(PyObject *cls, const char *message)
 /* Reshapes are views in NumPy or copies, depending on memory; with such views alive a write has to know. */
 static bool views_known(Cell *c)
 {
-    if (c->views[LAYOUT_UNKNOWN] || ((c->views[LAYOUT_INPUTS] || c->origin) && !trace_rely_contiguous(c->trace)))
+    if (c->views[LAYOUT_INPUTS] || c->origin)
+        trace_rely_layout(c->trace);
+    if (c->views[LAYOUT_UNKNOWN])
         return refuse(error_class(ERR_UNSUPPORTED), "a store into an array of which a reshaped or flattened version is in use: whether "
                       "NumPy made that one a view or a copy depends on the memory layout; take a .copy() of it before the store");
     return true;

@@ -394,6 +394,14 @@ static bool captured_fits(const Graph *g, uint32_t k, const TraceInput *in)
     return d == in->dtype && (n->rank == 0 || !memcmp(PyArray_DIMS(a), node_shape(g, id), n->rank * sizeof(int64_t)));
 }
 
+static bool same_strides(PyArrayObject *a, const int64_t *strides)
+{
+    for (int k = 0; k < PyArray_NDIM(a); k++)
+        if (PyArray_DIM(a, k) > 1 && PyArray_STRIDE(a, k) != strides[k])
+            return false;
+    return true;
+}
+
 bool entry_fits(const Entry *e, const Record *r)
 {
     for (uint32_t k = 0; k < e->ninputs; k++) {
@@ -402,6 +410,8 @@ bool entry_fits(const Entry *e, const Record *r)
             return false;
         PyArrayObject *a = in->contiguous ? input_array(e, k, r) : NULL;
         if (a && !PyArray_IS_C_CONTIGUOUS(a))
+            return false;
+        if (in->strides && (a = input_array(e, k, r)) && !same_strides(a, in->strides))
             return false;
     }
     return true;

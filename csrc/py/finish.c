@@ -53,7 +53,7 @@ static bool view_of(Trace *t, const Tracer *x, View *out)
         && !t->priv->facts.at[x->cell->input].contiguous))
         return false;
     memset(out, 0, sizeof *out);
-    if (!map_strides(x->map, base->rank, node_shape(t->graph, x->cell->node), out->step, &offset))
+    if (!map_strides(x->map, base->rank, node_shape(t->graph, x->cell->node), NULL, out->step, &offset))
         return false;
     out->rank = x->map->rank;
     out->base_rank = 1;

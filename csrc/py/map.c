@@ -238,15 +238,18 @@ static void contiguous_strides(int rank, const int64_t *shape, int64_t *stride)
         stride[k] = n;
 }
 
-bool map_strides(const Map *m, int rank, const int64_t *shape, int64_t *stride, int64_t *offset)
+bool map_strides(const Map *m, int rank, const int64_t *shape, const int64_t *given, int64_t *stride, int64_t *offset)
 {
     if (!m) {
-        contiguous_strides(rank, shape, stride);
+        if (given)
+            memcpy(stride, given, rank * sizeof *stride);
+        else
+            contiguous_strides(rank, shape, stride);
         *offset = 0;
         return true;
     }
     int64_t base[MAX_RANK];
-    if (m->offset || !map_strides(m->parent, rank, shape, base, offset))
+    if (m->offset || !map_strides(m->parent, rank, shape, given, base, offset))
         return false;
     const int64_t *base_shape = m->parent ? m->parent->shape : shape;
     if (m->reshape)

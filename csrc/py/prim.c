@@ -144,14 +144,16 @@ static bool same_but_units(const int64_t *from, int nfrom, const int64_t *to, in
     return at == nfrom;
 }
 
-/* Whether NumPy's reshape is a view: for sure, if the inputs are contiguous, or not known; *copies: it is a copy in that case. */
+/* Whether NumPy's reshape is a view: for sure, if the inputs have the layout they have now, or not known; *copies: a copy in that case. */
 static Layout reshape_layout(const Tracer *x, const int64_t *shape, int rank, bool *copies)
 {
     const Node *base = node_at(x->cell->trace->graph, x->cell->node);
     int64_t stride[MAX_RANK], out[MAX_RANK], offset;
     Layout layout = (Layout)x->cell->layout;
     *copies = false;
-    if (!map_strides(x->map, base->rank, node_shape(x->cell->trace->graph, x->cell->node), stride, &offset))
+    if (x->cell->owner == OWNER_LOCAL && layout == LAYOUT_INPUTS && !trace_contiguous(x->cell->trace))
+        layout = LAYOUT_UNKNOWN;
+    if (!map_strides(x->map, base->rank, node_shape(x->cell->trace->graph, x->cell->node), x->cell->stride, stride, &offset))
         return LAYOUT_UNKNOWN;
     if (reshape_strides(tracer_rank(x), tracer_shape(x), stride, rank, shape, out))
         return layout;
@@ -181,6 +183,46 @@ PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank)
         return (PyObject *)copy;
     }
     return tracer_view(x, map_reshape(t, x->map, rank, shape, layout));
+}
+
+/* The same elements in C order: x as it is, or a copy where NumPy would make one. */
+static PyObject *tracer_contiguous(Tracer *x)
+{
+    const Trace *t = x->cell->trace;
+    int64_t stride[MAX_RANK], n = 1, offset, unit = x->cell->stride ? dtype_info[tracer_dtype(x)].bytes : 1;
+    int rank = tracer_rank(x);
+    const int64_t *shape = tracer_shape(x);
+    Layout layout = (Layout)x->cell->layout;
+    if (x->map && x->map->layout > layout)
+        layout = (Layout)x->map->layout;
+    if (x->cell->owner == OWNER_LOCAL && layout == LAYOUT_INPUTS && !trace_contiguous(t))
+        layout = LAYOUT_UNKNOWN;
+    bool known = map_strides(x->map, node_at(t->graph, x->cell->node)->rank, node_shape(t->graph, x->cell->node), x->cell->stride, stride, &offset);
+    bool same = true;
+    for (int k = rank; known && k-- > 0; n *= shape[k])
+        same &= shape[k] <= 1 || stride[k] == n * unit;
+    if (!known)
+        layout = LAYOUT_UNKNOWN;
+    if (same && layout == LAYOUT_C)
+        return Py_NewRef(x);
+    if (same || layout == LAYOUT_UNKNOWN)
+        return tracer_view(x, map_reshape(x->cell->trace, x->map, rank, shape, layout));
+    Tracer *copy = (Tracer *)tracer_copy(x);
+    if (copy && layout == LAYOUT_INPUTS)
+        cell_copy_of(copy->cell, x->cell);
+    if (copy)
+        copy->cell->layout = LAYOUT_C;
+    return (PyObject *)copy;
+}
+
+static PyObject *prim_contiguous(PyObject *m, PyObject *o)
+{
+    (void)m;
+    Id node;
+    Tracer *x = operand(op_begin(), o, &node);
+    PyObject *r = x ? x->kind == TRACER_NUMPY_SCALAR ? Py_NewRef(x) : tracer_contiguous(x) : NULL;
+    Py_XDECREF(x);
+    return r;
 }
 
 static int64_t product(const int64_t *shape, int rank)
@@ -696,6 +738,7 @@ PyMethodDef prim_methods[] = {
     FAST(check, "check(pred, code): must hold when the function runs"),
     FAST(as_tracer, "as_tracer(x, dtype=None): arrays are captured, numbers are constants"),
     {"copy", prim_copy, METH_O, "copy(x): a new array"},
+    {"contiguous", prim_contiguous, METH_O, "contiguous(x): x, or a copy where NumPy's ascontiguousarray makes one"},
     {"iota", prim_iota, METH_O, "iota(n): 0 .. n - 1 of int64"},
     {"constant", prim_constant, METH_O, "constant(a): an ndarray nobody else holds as an array made in the function"},
     {"is_tracer", prim_is_tracer, METH_O, "whether x is a tracer"},

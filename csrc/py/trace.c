@@ -138,7 +138,7 @@ static int add_input(Trace *t, TraceInput input, InputFact fact, const int64_t *
 
 static int add_array(Trace *t, PyArrayObject *a, TraceInput input, InputFact fact, const char *what)
 {
-    int64_t shape[MAX_RANK];
+    int64_t shape[MAX_RANK], stride[MAX_RANK];
     int rank = PyArray_NDIM(a);
     if (rank > MAX_RANK) {
         PyErr_Format(PyExc_TypeError, "%s: an array of %d dimensions; at most %d are supported", what, rank, MAX_RANK);
@@ -146,8 +146,11 @@ static int add_array(Trace *t, PyArrayObject *a, TraceInput input, InputFact fac
     }
     if ((input.dtype = dtype_from_numpy((PyObject *)PyArray_DESCR(a), what)) == DT_COUNT)
         return -1;
-    for (int k = 0; k < rank; k++)
+    for (int k = 0; k < rank; k++) {
         shape[k] = PyArray_DIM(a, k);
+        stride[k] = PyArray_STRIDE(a, k);
+    }
+    fact.strides = PyArray_IS_C_CONTIGUOUS(a) ? NULL : arena_dup(t->arena, stride, rank * sizeof *stride);
     fact.contiguous = PyArray_IS_C_CONTIGUOUS(a);
     return add_input(t, input, fact, shape, rank);
 }
@@ -247,15 +250,23 @@ Id trace_register(Trace *t, int reg, Dtype dtype)
     return r->node;
 }
 
-bool trace_rely_contiguous(Trace *t)
+bool trace_contiguous(const Trace *t)
 {
     for (uint32_t k = 0; k < t->inputs.len; k++)
         if (!t->priv->facts.at[k].contiguous)
             return false;
-    for (uint32_t k = 0; k < t->inputs.len; k++)
-        if (t->inputs.at[k].kind != INPUT_REGISTER && !t->priv->facts.at[k].constant)
-            t->inputs.at[k].contiguous = true;
     return true;
+}
+
+void trace_rely_layout(Trace *t)
+{
+    for (uint32_t k = 0; k < t->inputs.len; k++) {
+        const InputFact *f = &t->priv->facts.at[k];
+        if (t->inputs.at[k].kind != INPUT_REGISTER && !f->constant) {
+            t->inputs.at[k].contiguous |= f->contiguous;
+            t->inputs.at[k].strides = f->strides;
+        }
+    }
 }
 
 bool trace_depends(Trace *t, Id id)

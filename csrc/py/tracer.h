@@ -25,6 +25,7 @@ struct Cell {
     int input;                    /* LEAF, CAPTURED: graph input; else -1 */
     uint8_t owner, layout;
     bool readonly;
+    const int64_t *stride;        /* bytes, of an input that is not C-contiguous; else NULL */
     int results, output;          /* while finishing: results that show this array, its graph output (-1: none yet) */
     Cell *origin;                 /* this is a copy of a part of it if the inputs are contiguous, else perhaps a view; counted in its views */
     int views[3];                 /* live tracers that are reshaped views if [Layout] says so */
@@ -58,6 +59,7 @@ typedef struct {
 /* What the trace side knows of a graph input besides TraceInput. */
 typedef struct {
     bool contiguous, readonly;    /* of the array met while tracing */
+    const int64_t *strides;       /* bytes; NULL if it is contiguous */
     bool constant;                /* an array of our own whose elements never change */
     uint64_t hash;                /* CAPTURED: of its elements when it was met */
 } InputFact;
@@ -106,8 +108,10 @@ int trace_capture(Trace *t, PyObject *array);
 int trace_constant(Trace *t, PyObject *array);
 /* The input node of a number of the scalar program as dtype. 0 with the trace's error. */
 Id trace_register(Trace *t, int reg, Dtype dtype);
-/* Asks that all array inputs be C-contiguous from now on; false if one is not. */
-bool trace_rely_contiguous(Trace *t);
+/* Whether all array inputs met so far are C-contiguous. */
+bool trace_contiguous(const Trace *t);
+/* Makes the memory layout of all array inputs, as it is now, part of the entry's key. */
+void trace_rely_layout(Trace *t);
 TraceMark trace_mark(Trace *t);
 void trace_rollback(Trace *t, TraceMark mark);
 void trace_commit(Trace *t);
@@ -147,9 +151,10 @@ Map *map_reshape(Trace *t, const Map *parent, int rank, const int64_t *shape, La
 Id map_read(Graph *g, const Map *m, Id base);
 /* The parent's node after the view was replaced by value. */
 Id map_write(Graph *g, const Map *m, Id base, Id value);
-/* Strides and offset, in elements, of the view of a C-contiguous cell of this shape. false: not known before the run. */
-bool map_strides(const Map *m, int rank, const int64_t *shape, int64_t *stride, int64_t *offset);
-/* NumPy's rule for a reshape without a copy; strides in elements. */
+/* Strides and offset of the view of an array of this shape: of `base` strides and in their unit, or (NULL) C-contiguous and in
+ * elements. false: not known before the run. */
+bool map_strides(const Map *m, int rank, const int64_t *shape, const int64_t *base, int64_t *stride, int64_t *offset);
+/* NumPy's rule for a reshape without a copy. */
 bool reshape_strides(int rank, const int64_t *shape, const int64_t *stride, int new_rank, const int64_t *new_shape, int64_t *new_stride);
 /* The View of a chain of static basic maps; false if it has others. */
 bool map_view(const Map *m, int base_rank, View *out);
@@ -237,7 +242,7 @@ extern PyObject *core_functions, *core_methods, *core_creators;            /* _c
 extern PyMethodDef prim_methods[];
 /* o as an array tracer: arrays are captured, numbers become constants, sequences are stacked. New reference. */
 PyObject *as_tracer(Trace *t, PyObject *o);
-/* A view of x with its axes reversed. */
+/* A view of x with its axes permuted. */
 PyObject *tracer_transpose(Tracer *x, const int *perm);
 PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank);
 /* The cell of a tracer stands for a copy of a part of `from` if all inputs are contiguous. */

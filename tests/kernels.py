@@ -85,11 +85,18 @@ class Kernel:
 
     def __init__(self, checked=False):
         self.lines, self.words, self.body, self.arrays, self.counts = [], [], [], [], {"a": 0, "x": 0, "s": 0, "%": 0}
-        self.ngrid, self.scratch, self.checked = 0, 0, checked
+        self.known, self.ngrid, self.scratch, self.checked = {}, 0, 0, checked
 
     def _next(self, prefix):
         self.counts[prefix] += 1
         return self.counts[prefix] - 1 + (prefix == "%")
+
+    def _once(self, prefix, what, word=""):
+        """Equal values and accesses are one."""
+        if what not in self.known:
+            self.known[what] = f"{prefix}{self._next(prefix)}"
+            self.lines.append(f"{word}{self.known[what]} = {what}")
+        return self.known[what]
 
     def arg(self, value):
         self.words.append(value)
@@ -120,9 +127,7 @@ class Kernel:
         return f"A{len(self.arrays) - 1}"
 
     def access(self, array, terms="", off=0, off_arg=None):
-        i = self._next("x")
-        self.lines.append(f"access x{i} = {array}[{terms}]" + (f" +{off_arg}" if off_arg else "") + (f" {off:+d}" if off else ""))
-        return f"x{i}"
+        return self._once("x", f"{array}[{terms}]" + (f" +{off_arg}" if off_arg else "") + (f" {off:+d}" if off else ""), "access ")
 
     def state(self, monoid, dtype):
         i = self._next("s")
@@ -130,9 +135,7 @@ class Kernel:
         return f"s{i}"
 
     def val(self, what, dtype, *args):
-        i = self._next("%")
-        self.lines.append(f"%{i} = {what} {CODE[dtype]} " + " ".join(map(str, args)))
-        return f"%{i}"
+        return self._once("%", f"{what} {CODE[dtype]} " + " ".join(map(str, args)))
 
     def const(self, dtype, x):
         x = np.dtype(dtype).type(x)

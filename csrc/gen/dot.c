@@ -83,7 +83,7 @@ static void loop_over(Dot *d, LLVMValueRef extent, int64_t step, Body *body, voi
         loop_from(d, int64_const(d->g, 0), extent, step, body, context, NULL);
         return;
     }
-    scope_seal(d->g);
+    scope_continue(d->g);
     if (!scope_open(d->g, NULL, NULL)) return;
     body(d, int64_const(d->g, 0), context);
     scope_close(d->g);

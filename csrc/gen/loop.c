@@ -125,10 +125,10 @@ static int64_t number(LLVMValueRef v) { return LLVMConstIntGetSExtValue(v); }
 
 static void emit_body(Gen *g, const Stmt *s);
 
-/* The body with a known coordinate, in the block where the builder stands. */
+/* The body with a known coordinate. */
 static void straight_body(Gen *g, const Stmt *s, LLVMValueRef var)
 {
-    scope_seal(g);
+    scope_continue(g);
     if (!scope_open(g, s, var)) return;
     emit_body(g, s);
     scope_close(g);
@@ -185,7 +185,7 @@ static void full_vectors(Gen *g, const Stmt *s, LLVMValueRef limit)
 {
     if (is_number(limit) && number(limit) == 0) return;
     if (is_number(limit) && number(limit) == s->lanes) {
-        scope_seal(g);
+        scope_continue(g);
         vector_body(g, s, int64_const(g, 0), NULL);
         return;
     }
@@ -201,8 +201,9 @@ static void tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef n)
 {
     LLVMValueRef left = LLVMBuildSub(g->e.b, n, from, "");
     if (is_number(left)) {
-        scope_seal(g);
-        if (number(left)) vector_body(g, s, from, left);
+        if (!number(left)) return;
+        scope_continue(g);
+        vector_body(g, s, from, left);
         return;
     }
     Fork f = {0};
@@ -304,7 +305,7 @@ static void emit_for(Gen *g, const Stmt *s)
     if (sure && number(n) <= 0) return;
     Fork f = {0};
     carry_states(g, &f.c, s);
-    if (sure) scope_seal(g);
+    if (sure) scope_continue(g);
     else fork_open(g, &f, LLVMBuildICmp(g->e.b, LLVMIntSGT, n, int64_const(g, 0), ""));
     if (s->lanes > 1) states_spread(g, s);
     if (!scope_open(g, s, NULL)) return;
@@ -390,7 +391,7 @@ static void next_row(Gen *g, const LLVMValueRef *n, LLVMValueRef *c, int ngrid)
     }
 }
 
-/* Rows of the last grid FOR inside a loop over all others, whose scopes share one block. */
+/* Rows of the last grid FOR inside a loop over all others. Their scopes share one block, which ends with the inner loop's branch. */
 static void grid_rows(Gen *g, const LLVMValueRef *n, LLVMValueRef end, int ngrid)
 {
     LLVMBuilderRef b = g->e.b;

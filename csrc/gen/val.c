@@ -28,6 +28,14 @@ static void find_changes(const Gen *g, Scope *s)
 
 void scope_seal(Gen *g) { g->scope[g->depth].at = LLVMGetInsertBlock(g->e.b); }
 
+void scope_continue(Gen *g)
+{
+    LLVMBasicBlockRef next = v_block(&g->e, "");
+    scope_seal(g);
+    LLVMBuildBr(g->e.b, next);
+    LLVMPositionBuilderAtEnd(g->e.b, next);
+}
+
 bool scope_open(Gen *g, const Stmt *loop, LLVMValueRef var)
 {
     if (g->depth + 1 >= MAX_SCOPES) return err_set(g->e.err, ERR_INTERNAL, "FORs nested %d deep", g->depth / 2);
@@ -36,7 +44,10 @@ bool scope_open(Gen *g, const Stmt *loop, LLVMValueRef var)
     s->var = var;
     s->at = LLVMGetInsertBlock(g->e.b);
     s->stamp = ++g->stamp;
-    if (!scope_memory(g, s)) return false;
+    if (!scope_memory(g, s)) {
+        g->depth--;
+        return false;
+    }
     if (var) find_changes(g, s);
     return true;
 }

@@ -51,8 +51,11 @@ typedef struct {
 } Gen;
 
 /* ---- scopes (val.c) ---- */
-/* Notes that the innermost scope ends here: to be called before its branch is made, or another scope is opened in the same block. */
+/* Notes that the innermost scope ends here: to be called before its branch is made. */
 void scope_seal(Gen *g);
+/* Ends it with a branch to a new block, for another scope: were they to share one, code that is put into the outer scope later could
+ * split a block that phis of the inner one name. */
+void scope_continue(Gen *g);
 /* Opens the scope before a FOR, or its body (var given); the builder already stands in it. */
 bool scope_open(Gen *g, const Stmt *loop, LLVMValueRef var);
 void scope_close(Gen *g);

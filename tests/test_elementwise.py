@@ -23,13 +23,12 @@ CASES = [(name, dtype) for name in TABLE for dtype in DTYPES]
 
 
 def result_dtype(ufunc, n, dtype):
-    """NumPy's result dtype, or None where it refuses or answers in float16."""
+    """NumPy's result dtype, or None where it refuses or works in float16."""
     try:
-        with np.errstate(all="ignore"):
-            r = ufunc(*[np.ones(1, dtype)] * n).dtype
+        types = ufunc.resolve_dtypes((*[np.dtype(dtype)] * n, None))
     except TypeError:
         return None
-    return None if r == np.float16 else r
+    return None if np.dtype(np.float16) in types else types[-1]
 
 
 def special_arguments(name, n, dtype):
@@ -56,7 +55,7 @@ def test_values(name, dtype):
     ufunc = getattr(np, name)
     out = result_dtype(ufunc, n, dtype)
     if out is None:
-        pytest.skip("not NumPy's, or float16")
+        pytest.skip("NumPy refuses, or works in float16")
     args = special_arguments(name, n, dtype)
     ulp = {"float32": ulp32, "float64": ulp64}.get(out.name, 0)
     if not ulp:
@@ -66,6 +65,10 @@ def test_values(name, dtype):
     want = reference(ufunc, args, out)
     assert got.dtype == out
     distance = ulps(want, got)
+    if name.startswith("logaddexp"):                    # it cancels where the sum of the exponentials is near 1
+        scale = np.maximum(np.maximum(np.abs(args[0]), np.abs(args[1])), 1)
+        with np.errstate(all="ignore"):
+            distance = np.where(np.abs(want - got) <= 2 * np.spacing(scale), 0, distance)
     worst = int(np.argmax(distance))
     assert distance[worst] <= np.ceil(ulp), f"{name}({', '.join(repr(a[worst]) for a in args)}) = {got[worst]!r}, {want[worst]!r} is right"
 

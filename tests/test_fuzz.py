@@ -7,7 +7,10 @@ from pathlib import Path
 import fuzz
 import pytest
 
+import pyxla
+
 HERE = Path(__file__).resolve().parent
+PACKAGES = str(Path(pyxla.__file__).resolve().parent.parent)
 
 
 @pytest.mark.parametrize("seed", range(0, 1000, 50))
@@ -16,8 +19,8 @@ def test_compiled(seed):
 
 
 def in_process(count, seed, **environment):
-    done = subprocess.run([sys.executable, HERE / "fuzz.py", "--count", str(count), "--seed", str(seed)], env={**os.environ, **environment},
-                          capture_output=True, text=True)
+    done = subprocess.run([sys.executable, HERE / "fuzz.py", "--count", str(count), "--seed", str(seed)],
+                          env={**os.environ, "PYTHONPATH": PACKAGES, **environment}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
 
 

@@ -75,7 +75,7 @@ y = x * 1; v = y[1]; y[1, 2] = 9; return v, y
 y = x * 1; v = y.T; v[0] = 5; return y
 y = x * 1; v = y.reshape(-1); v[::3] = 0; return y, v
 y = x * 1; v = y[::-1]; y[0] = 7; v[0] = 8; return y, v
-y = x * 1; a = y[:2]; b = y[1:]; a += b; return y
+y = x * 1; a = y[:2]; b = y[1:3]; a += b; return y
 y = x * 1; y[1:] = y[:-1]; return y
 y = x * 1; y[:-1] = y[1:]; return y
 y = x * 1; y[:, ::-1] = y; return y

@@ -16,7 +16,8 @@ def where(condition, x=None, y=None, /):
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
     condition = array(condition, BOOL)
-    x, y = common(x, y)
+    dtype = result_type(x, y)
+    x, y = array(x, dtype), array(y, dtype)             # a Python number too is cast: np.where wraps it around
     shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
     return _core.where(*[v if v.shape == shape else _core.broadcast(v, shape) for v in (condition, x, y)])
 

@@ -60,10 +60,8 @@ def reshape_method(a, *shape, order="C", copy=None):
 @implements(np.ravel)
 @method("ravel")
 def ravel(a, order="C"):
-    a = array(a)
-    if a.ndim == 1:
-        return _core.reshape(a, a.shape)
-    return reshape(a, (a.size,), order)
+    a = transpose(a) if c_order("ravel", order) else array(a)
+    return _core.reshape(_core.contiguous(a), (a.size,))
 
 
 @method("flatten")
@@ -159,7 +157,7 @@ def squeeze(a, axis=None):
         axes = axis_tuple(axis, a.ndim, None, "duplicate value in 'axis'") if a.ndim else ()
         if any(a.shape[k] != 1 for k in axes):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
-    return a[(*[0 if k in axes else ALL for k in range(a.ndim)], ...)] if axes else a[...]
+    return a[(*[0 if k in axes else ALL for k in range(a.ndim)], ...)] if axes else a
 
 
 @implements(np.broadcast_to)

@@ -132,6 +132,42 @@ if hasattr(np, "matvec"):
 UFUNC_METHODS = [
     lambda X: np.add.reduce(X), lambda X: np.maximum.reduce(X, axis=1), lambda B: np.logical_and.reduce(B), lambda X: np.multiply.reduce(X, axis=None), lambda X: np.add.accumulate(X), lambda V, W: np.subtract.outer(V, W),
 ]
+ONE = """sum prod max min any all argmax argmin mean var std ptp cumsum cumprod ravel transpose squeeze copy round flip roll(S,1) tile(S,2) repeat(S,2) atleast_1d
+    atleast_2d broadcast_to(S,(2,)) broadcast_to(S,()) broadcast_arrays(S,S) expand_dims(S,0) reshape(S,()) reshape(S,(1,1)) pad(S,1) pad(S,1,'edge') clip(S,0,1) where(S>0,S,1)
+    nan_to_num isclose(S,S) real imag isreal angle zeros_like ones_like full_like(S,3) empty_like(S).shape nansum nanmean nanmax nanstd count_nonzero average diag(atleast_1d(S))
+    append(S,S) stack([S,S]) hstack([S,S]) vstack([S,S]) dstack([S,S]) column_stack([S,S]) block([S,S]) concatenate([S,S],axis=None) dot(S,S) inner(S,S) vdot(S,S) outer(S,S) kron(S,S)
+    tensordot(S,S,0) linalg.norm einsum('->',S) einsum(',->',S,S) fix sinc isposinf nan_to_num(S,nan=1) moveaxis(S,[],[]) ediff1d delete(S,0) insert(S,0,1) resize(S,3) meshgrid(S,S)
+    linspace(0,S,3) gradient(S) rollaxis(S,0) count_nonzero(S,keepdims=True) sum(S,keepdims=True) max(S,axis=0) argmax(S,axis=0) mean(S,keepdims=True) var(S,axis=()) sum(S,axis=())
+    matmul(atleast_1d(S),atleast_1d(S)) allclose(S,S).__class__.__name__[:0] astype(S,'float32') ndim shape size result_type(S,'float32') select([S>0],[S]) unwrap(atleast_1d(S))
+    array(S) asarray(S) array([S,S]) array([S,1]) array([[S],[1]]) full(2,S) array(S,'float32') array(S,ndmin=2) float32(S) logspace(0,1,3)*S arange(3)*S"""
+METHODS = "sum prod max min mean var std any all argmax argmin ptp cumsum ravel flatten transpose squeeze copy round clip(0,1) repeat(2) reshape(1,1) reshape(()) astype('float32') conj T"
+
+
+def scalar_forms():
+    """Every function and method of one number, as a 0-d array and as a NumPy scalar."""
+    space = {"np": np}
+    for form in ONE.split():
+        text = form if "(" in form else f"{form}(S)"
+        if hasattr(np, text.split("(")[0].split(".")[0]):
+            text = text.replace("atleast_1d(S)", "np.atleast_1d(S)") if not text.startswith("atleast") else text
+            yield text, eval(f"lambda S: np.{text}", space)
+    for form in METHODS.split():
+        text = f"S.{form}" if "(" in form or form == "T" else f"S.{form}()"
+        if form != "ptp":
+            yield text, eval(f"lambda S: {text}", space)
+
+
+@pytest.mark.parametrize(("text", "f"), scalar_forms(), ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize("value", [Z, S, np.array(3), np.int32(3)], ids=["0d", "scalar", "0d-int", "scalar-int"])
+def test_one_number(text, f, value):
+    try:
+        f(value)
+    except Exception:
+        check_error(f, value)
+        return
+    check(f, value, rtol=1e-15, signs=False)
+
+
 GROUPS = {"shape": SHAPE, "join": JOIN, "move": MOVE, "pad": PAD, "reduce": REDUCE, "stats": STATS, "elementwise": ELEMENTWISE, "create": CREATE,
           "product": PRODUCT, "ufunc": UFUNC_METHODS}
 EXACT = {"shape", "join", "move"}

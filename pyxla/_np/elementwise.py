@@ -111,7 +111,8 @@ def imag(val):
     val = array(val)
     if val.dtype.kind == "c":
         raise unsupported("imag of complex numbers", "work with real numbers")
-    return _core.full(val.shape, val.dtype, 0)
+    zero = _core.full(val.shape, val.dtype, 0)
+    return zero[()] if _core.is_numpy_scalar(val) else zero
 
 
 @implements(np.iscomplex)

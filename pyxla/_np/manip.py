@@ -48,8 +48,13 @@ def reshape(a, /, shape, order="C", *, copy=None):
     if fortran:
         out = transpose(_core.reshape(transpose(a), shape[::-1]))
     else:
-        out = _core.reshape(a, shape)
+        out = as_scalar(_core.reshape(a, shape), a)
     return _core.copy(out) if copy else out
+
+
+def as_scalar(view, a):
+    """A 0-d view of a NumPy scalar as a NumPy scalar."""
+    return view[()] if view.ndim == 0 and _core.is_numpy_scalar(a) else view
 
 
 @method("reshape")
@@ -76,14 +81,14 @@ def copy_method(a, order="C"):
 
 @implements(np.copy)
 def copy(a, order="K", subok=False):
-    return _core.copy(array(a))
+    return _core.copy(array(a)[...])
 
 
 @implements(np.transpose, np.permute_dims)
 def transpose(a, axes=None):
     a = array(a)
     if axes is None:
-        return _core.transpose(a, tuple(range(a.ndim))[::-1])
+        return as_scalar(_core.transpose(a, tuple(range(a.ndim))[::-1]), a)
     if len(axes) != a.ndim:
         raise ValueError("axes don't match array")
     return _core.transpose(a, axis_tuple(tuple(axes), a.ndim, None, "repeated axis in transpose"))
@@ -123,7 +128,7 @@ def moveaxis(a, source, destination):
     perm = [k for k in range(a.ndim) if k not in source]
     for to, frm in sorted(zip(destination, source)):
         perm.insert(to, frm)
-    return _core.transpose(a, tuple(perm))
+    return as_scalar(_core.transpose(a, tuple(perm)), a)
 
 
 @implements(np.rollaxis)
@@ -177,7 +182,9 @@ def broadcast_to(array_, shape, subok=False):
 def broadcast_arrays(*args, subok=False):
     args = [array(a) for a in args]
     shape = np.broadcast_shapes(*[a.shape for a in args])
-    return tuple(a if a.shape == shape else _core.broadcast(a, shape) for a in args)
+    if all(a.shape == shape for a in args):
+        return tuple(a[...] if _core.is_numpy_scalar(a) else a for a in args)
+    return tuple(a[...] if a.shape == shape else _core.broadcast(a, shape) for a in args)
 
 
 def at_least(a, rank, widen):

@@ -37,7 +37,7 @@ def pad(array_, pad_width, mode="constant", **kwargs):
             if a.shape[axis] == 0:
                 raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
             a = PAD_AXIS[mode](a, axis, width, mode, **kwargs)
-    return _core.copy(a)
+    return _core.copy(a[...])
 
 
 def pad_pairs(width, rank, number=index):

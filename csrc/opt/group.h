@@ -141,6 +141,10 @@ typedef VEC(Draft) Drafts;
 
 /* Appends the launches of group n; false with an error. */
 bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out);
+/* ---- merge.c ---- */
+/* Copies the launches to out, small neighbours merged into one kernel. */
+bool merge_small(Grouping *gr, const Buffers *b, const Drafts *in, Drafts *out);
+
 /* Appends a launch that copies buffer `from` to buffer `to`, both of the shape of node `shape` (`from` may be a contiguous buffer of
  * another shape). */
 bool schedule_copy(Grouping *gr, Id shape, Id from, Id to, Buffers *buffers, Drafts *out);

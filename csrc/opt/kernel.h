@@ -15,7 +15,7 @@
  * instance; a value that does not depend on a FOR's axis (nor on a state or an array changed in it) may be hoisted out of it.
  * An operand array that a kernel writes is read in it only at the very Access that writes it, before the write
  * (opt/buffers.c sees to it), so loads may move up to the start of their body. Scratch arrays are read after they were
- * written in statement order, in another FOR.
+ * written in statement order, in another FOR; so are `ordered` arrays, which a body may also read before it writes them.
  *
  * A state is a reduction in progress: INIT sets the identity, REDUCE combines values into it, VAL_STATE reads it. Where the vector
  * FOR is inside the INIT's body the state is one value (the generator keeps one per lane and combines them, halving, after
@@ -43,6 +43,7 @@ typedef struct {
     uint8_t kind, dtype;
     uint8_t written;                                        /* an operand that is stored to */
     int32_t arg;       /* OPERAND: args[arg] is the address of its element 0; SCRATCH: args[arg] is its byte offset in scratch */
+    uint8_t ordered;   /* read and written in the order of the statements, each FOR by itself: no load crosses a FOR that stores to it */
 } Array;               /* in a `checked` kernel args[arg + 1], args[arg + 2] bound an operand's memory: lowest, one past highest byte address */
 
 typedef enum { COEF_ZERO, COEF_UNIT, COEF_LITERAL, COEF_RUN, COEF_SAME } CoefKind;

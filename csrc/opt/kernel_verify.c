@@ -263,6 +263,10 @@ static bool check_state_read(Verify *v, uint32_t id, uint32_t state)
 static bool check_load_here(Verify *v, uint32_t id, uint32_t access)
 {
     uint32_t array = v->k->accesses.at[access].array;
+    if (v->k->arrays.at[array].ordered) {
+        REQUIRE(v, v->arrays[array].body != body(v) || !v->arrays[array].stored, "%%%u reads A%u in the body that has written it", id, array);
+        return check_running(v, access, NULL);
+    }
     if (v->k->arrays.at[array].kind == ARRAY_OPERAND) {
         REQUIRE(v, !v->k->arrays.at[array].written || v->stores[access], "%%%u: A%u is written, but not through x%u", id, array, access);
         REQUIRE(v, !v->stored[access], "%%%u reads x%u after it was stored", id, access);
@@ -304,7 +308,7 @@ static bool use(Verify *v, uint32_t id)
         uint32_t array = v->k->accesses.at[x->a].array;
         if (!use_index(v, x->a) || (!again && !check_load_here(v, id, x->a)))
             return false;
-        bool scratch = v->k->arrays.at[array].kind == ARRAY_SCRATCH;
+        bool scratch = v->k->arrays.at[array].kind == ARRAY_SCRATCH && !v->k->arrays.at[array].ordered;
         REQUIRE(v, !again || !scratch || v->arrays[array].stored < info->made, "%%%u was read before A%u was written again", id, array);
     }
     if (x->kind == VAL_STATE) {

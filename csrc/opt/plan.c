@@ -129,11 +129,12 @@ static bool lay_out(Build *s)
 static Plan *plan_build(Arena *a, Grouping *gr, const Survey *surveys, Buffers *b, const PlanOutput *out)
 {
     const Graph *g = gr->g;
-    Drafts drafts = { 0 };
+    Drafts each = { 0 }, drafts = { 0 };
     for (uint32_t n = 1; n < gr->groups.len; n++)
-        if (!schedule_group(gr, n, &surveys[n], b, &drafts)) return NULL;
+        if (!schedule_group(gr, n, &surveys[n], b, &each)) return NULL;
     for (uint32_t i = 0; i < b->copies.len; i++)
-        if (!schedule_copy(gr, b->copies.at[i].shape, b->copies.at[i].from, b->copies.at[i].to, b, &drafts)) return NULL;
+        if (!schedule_copy(gr, b->copies.at[i].shape, b->copies.at[i].from, b->copies.at[i].to, b, &each)) return NULL;
+    if (!merge_small(gr, b, &each, &drafts)) return NULL;
     Build s = { .arena = a, .gr = gr, .b = b, .p = arena_alloc(a, sizeof(Plan)) };
     if (!s.p) return NULL;
     s.p->graph = g;

@@ -476,7 +476,7 @@ static void form_columns(Lower *l, int blocked, int32_t block)
     uint32_t at[MAX_DOMAIN + 2];
     bool walks = l->gp->reduced != 0;
     int64_t extent = l->vec >= 0 ? l->loop[l->vec].extent : 0;
-    int32_t vec_block = walks ? l->lanes : extent > LONG_LOOP ? BLOCK : 0;
+    int32_t vec_block = walks ? (extent > l->lanes ? l->lanes : 0) : extent > LONG_LOOP ? BLOCK : 0;
     for (int i = 0; i < l->nloops; i++)
         l->loop[i].axis = lower_axis(l, l->loop[i].extent, i == blocked ? block : i == l->vec ? vec_block : 0);
     make_tiles(l, l->lanes ? l->lanes : 1);

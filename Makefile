@@ -24,8 +24,9 @@ test: build      ## the test suite
 test-slow: build ## exhaustive accuracy and long fuzzing as well
 	@$(PY) -m pytest -q tests -m "slow or not slow"
 
-bench: build     ## the benchmarks
-	@PYTHONPATH=. $(PY) -m benchmarks
+bench: build     ## the benchmarks beside their peers (ARGS="--quick", "--case NAME --asm", ...)
+	@.ci/setup-bench
+	@PYTHONPATH=. .bench/venv/bin/python -m benchmarks.run $(ARGS)
 
 lint: setup      ## ruff, and the lints of the C sources
 	@$(PY) -m ruff check .

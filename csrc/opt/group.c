@@ -142,7 +142,7 @@ static bool align(const Scan *s, uint32_t n, int8_t *axis)
             int j = leaf->sel[d], a = info->axis[d];
             if ((j < 0) != (a < 0)) return false;
             if (j < 0) continue;
-            if (axis[j] >= 0 && axis[j] != a) return false;
+            if (axis[j] >= 0 ? axis[j] != a : used >> a & 1) return false;          /* x[:, None] and x[None, :] are two walks */
             if (s->own.extent[j] != gp->extent[a]) return false;
             axis[j] = (int8_t)a;
             used |= 1u << a;

@@ -8,6 +8,7 @@ enum {
     SPLIT_SIZE = 65536,          /* reductions of more elements than this are split over grid points */
     SPLIT_KEPT = 64,
     SPLIT_ROWS = 1024,
+    MOST_OPERANDS = 16,          /* remembered per group, to find companions */
 };
 
 /* The non-unit axes of a node: its own loop domain. */
@@ -186,19 +187,29 @@ static bool may_join(const Scan *s, uint32_t n, int8_t *axis)
     return full || row;
 }
 
+/* Whether one pass over memory serves both: they read a common array, or all of it is small. */
 static bool shares_operand(const Scan *s, const Group *gp)
 {
     int64_t size = 1;
     for (int k = 0; k < gp->naxes; k++) size *= gp->extent[k];
     if (size <= 4096) return true;
-    const Graph *g = s->gr->g;
-    for (uint32_t i = 0; i < gp->roots.len; i++) {
-        Id v = gp->roots.at[i].value;
-        if (s->gr->info[v].uses) for (int j = 0; j < node_at(g, v)->nin; j++)
-            for (uint32_t k = 0; k < s->leaves.len; k++)
-                if (s->leaves.at[k].id == node_in(g, v)[j]) return true;
-    }
+    for (uint32_t i = 0; i < gp->operands.len; i++)
+        for (uint32_t k = 0; k < s->leaves.len; k++)
+            if (s->leaves.at[k].id == gp->operands.at[i]) return true;
     return false;
+}
+
+/* Counts what was scanned as part of group n, and remembers what its first members read. */
+static bool note_scanned(const Scan *s, uint32_t n)
+{
+    Group *gp = &s->gr->groups.at[n];
+    gp->nvals += s->ops;
+    for (uint32_t k = 0; k < s->leaves.len && gp->operands.len < MOST_OPERANDS; k++) {
+        Id *at = vec_push(s->gr->arena, &gp->operands);
+        if (!at) return false;
+        *at = s->leaves.at[k].id;
+    }
+    return true;
 }
 
 static uint32_t group_new(Grouping *gr, int naxes, const int64_t *extent)
@@ -260,8 +271,7 @@ static uint32_t force_group(Grouping *gr, Id id, uint32_t floor)
     }
     if (!n) return 0;
     member(gr, id, n, &s.own, axis, phase_in(&s, n));
-    gr->groups.at[n].nvals += s.ops;
-    return n;
+    return note_scanned(&s, n) ? n : 0;
 }
 
 static Root *add_root(Grouping *gr, uint32_t n, Id value, Id buffer, const int8_t *axis, uint8_t phase)
@@ -422,8 +432,7 @@ static bool visit_reduce(Grouping *gr, Id id)
         if (!(node_attr(g, id)[0] >> d & 1) && s.own.of[d] >= 0) kept[k++] = axis[s.own.of[d]];
     member(gr, id, n, &own, kept, (uint8_t)(phase_in(&s, n) + 1));
     gr->info[id].row = true;
-    gp->nvals += s.ops;
-    return note_input_axes(gr, id, &s, v, axis);
+    return note_scanned(&s, n) && note_input_axes(gr, id, &s, v, axis);
 }
 
 static bool visit_scan(Grouping *gr, Id id)
@@ -439,8 +448,7 @@ static bool visit_scan(Grouping *gr, Id id)
     gr->groups.at[n].scan = true;
     if (s.own.of[d] >= 0) gr->groups.at[n].reduced = 1u << s.own.of[d];
     member(gr, id, n, &s.own, axis, 0);
-    gr->groups.at[n].nvals += s.ops;
-    return note_input_axes(gr, id, &s, v, axis);
+    return note_scanned(&s, n) && note_input_axes(gr, id, &s, v, axis);
 }
 
 /* A product's operand: a stored array seen through views that the product can address, else a copy. */
@@ -506,7 +514,7 @@ static bool place_value(Place *p, Id v, const Box *box, bool carry)
         }
         if (!n) return false;
         for (int d = 0; d < node_at(g, v)->rank; d++) axis[d] = s.own.of[d] < 0 ? -1 : own_axis[s.own.of[d]];
-        gr->groups.at[n].nvals += s.ops;
+        if (!note_scanned(&s, n)) return false;
         phase = phase_in(&s, n);
     }
     Root *r = add_root(gr, n, v, p->buffer, axis, phase);

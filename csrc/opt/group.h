@@ -47,6 +47,7 @@ typedef struct {
     Id dot;                      /* the product whose result the members finish */
     uint32_t nvals;
     VEC(Root) roots;
+    VEC(Id) operands;            /* buffers that members read, some of them */
 } Group;
 
 typedef struct {
@@ -65,6 +66,8 @@ typedef struct {
 Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target);
 /* The first node below `id` through reshapes whose buffer `id` can share, if that is stored or storable. */
 Id group_base(const Grouping *gr, Id id);
+/* Whether group n finds the value of id in a buffer. */
+static inline bool group_reads(const Grouping *gr, uint32_t n, Id id) { return gr->info[id].stored && gr->info[id].group < n; }
 /* Makes sure that node id has a buffer of its own: a root in its group. */
 bool group_store(Grouping *gr, Id id);
 

@@ -636,7 +636,7 @@ static bool dot_operand(Lower *l, int which, int64_t *step, Id *buffer, int64_t 
     axis[rank - (which ? 2 : 1)] = extent[nd] == 1 ? -1 : (int8_t)nd;
     Map m;
     map_select(&m, rank, nd + 1, axis);
-    while (node_at(g, id)->op != OP_input && !l->gr->info[id].stored) {
+    while (node_at(g, id)->op != OP_input && !group_reads(l->gr, l->n, id)) {
         map_through(g, id, extent, &m);
         id = node_in(g, id)[0];
     }

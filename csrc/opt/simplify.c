@@ -142,6 +142,17 @@ static Id reduce_unit(Graph *g, Op op, Id x, const int64_t *attr)
     return graph_reshape(g, x, shape, kept);
 }
 
+/* A variance over axes of length 1: the deviation is x - x, which is NaN where x is not finite. */
+static Id var_unit(Graph *g, Id x, const int64_t *attr)
+{
+    Id d = graph_binary(g, OP_subtract, x, x), m2 = reduce_unit(g, OP_reduce_sum, graph_binary(g, OP_multiply, d, d), attr);
+    if (!m2) return 0;
+    double ddof;
+    memcpy(&ddof, &attr[1], sizeof ddof);
+    Id free = graph_number(g, (Dtype)node_at(g, x)->dtype, ddof < 1 ? 1 - ddof : 0);
+    return graph_binary(g, OP_divide, m2, graph_broadcast(g, free, node_shape(g, m2), node_at(g, m2)->rank));
+}
+
 static Id rebuild(Pass *p, Id id)
 {
     const Node *n = node_at(p->old, id);
@@ -156,7 +167,7 @@ static Id rebuild(Pass *p, Id id)
     if (op_info[n->op].kind == KIND_ELEMENTWISE) r = sink_reshape(g, n->op, in, n->nin, n->dtype);
     if (n->op == OP_dot) r = dot_small(g, in[0], in[1]);
     if (op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
-    if (n->op == OP_reduce_var) r = var_by_rows(g, in[0], attr);
+    if (n->op == OP_reduce_var && !(r = var_unit(g, in[0], attr))) r = var_by_rows(g, in[0], attr);
     if (n->op == OP_pad) r = pad_pieces(g, in[0], in[1], attr);
     if (r || g->err->kind) return r;
     return graph_add(g, n->op, in, n->nin, attr, n->nattr, n->dtype, node_shape(p->old, id), n->rank);

@@ -174,7 +174,7 @@ static void walk_dot(Walk *w)
     Grouping *gr = w->gr;
     for (int i = 0; i < 2; i++) {
         Id id = node_in(gr->g, w->gp->dot)[i];
-        while (node_at(gr->g, id)->op != OP_input && !gr->info[id].stored) id = node_in(gr->g, id)[0];
+        while (node_at(gr->g, id)->op != OP_input && !group_reads(gr, w->n, id)) id = node_in(gr->g, id)[0];
         Map none;
         map_select(&none, 0, w->gp->naxes, NULL);
         add_term(w, TERM_LOAD, id, node_at(gr->g, id)->dtype, &none, 0, false);

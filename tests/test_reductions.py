@@ -119,3 +119,17 @@ def test_reductions_of_expressions():
 
 def test_several_reductions_of_one_array():
     check(lambda x: {"sum": x.sum(0), "max": x.max(0), "var": x.var(0), "all": x.sum()}, sample((300, 40), "float64", 1), rtol=1e-13)
+
+
+def test_variance_of_one_element():
+    x = sample((16, 1, 3), "float32", 1)
+    x[3, 0, 1], x[4, 0, 2] = np.inf, np.nan
+    check(lambda x: (x.var(1), x.var(1).sum(0), np.tanh(x).var(axis=1, keepdims=True).sum(), x.var(1, ddof=1), x.std(1, ddof=0.5)), x)
+
+
+def test_rows_against_rows():
+    """A result of a row, seen along both axes of what comes next."""
+    x = sample((4, 5), "float64", 1)
+    check(lambda x: (lambda s: s - s.T)(x.sum(1, keepdims=True)), x, rtol=1e-14)
+    check(lambda x: (lambda y: y @ y.T)(x - x.mean(1, keepdims=True)), x, rtol=1e-13)
+    check(lambda x: (lambda s: np.abs(s[:, None] - s[None, :]).sum(1))(x.max(1)), x, rtol=1e-14)

@@ -493,7 +493,7 @@ static bool visit_dot(Grouping *gr, Id id)
 typedef struct { Grouping *gr; Id buffer; uint32_t last, floor; } Place;   /* last: highest group of a piece so far */
 
 /* Adds the root of one piece in a group >= floor. */
-static bool place_value(Place *p, Id v, const Box *box, bool carry)
+static bool place_value(Place *p, Id v, const Box *box)
 {
     Grouping *gr = p->gr;
     const Graph *g = gr->g;
@@ -502,14 +502,14 @@ static bool place_value(Place *p, Id v, const Box *box, bool carry)
     uint8_t phase = gr->info[v].phase;
     Scan s;
     if (!node_size(g, v)) return true;
-    if (n && n >= p->floor && !carry && op_info[node_at(g, v)->op].kind != KIND_PLACE) {
+    if (n && n >= p->floor && op_info[node_at(g, v)->op].kind != KIND_PLACE) {
         memcpy(axis, gr->info[v].axis, sizeof axis);
     } else {
         if (!scan_node(&s, gr, v)) return false;
         uint32_t low = s.low > p->floor ? s.low : p->floor;
         n = s.best >= p->floor ? s.best : 0;
-        if (carry || !n || !may_join(&s, n, own_axis)) {
-            n = group_beside(&s, low, 0, carry || gr->info[v].group != 0);
+        if (!n || !may_join(&s, n, own_axis)) {
+            n = group_beside(&s, low, 0, gr->info[v].group != 0);
             identity_axes(own_axis);
         }
         if (!n) return false;
@@ -519,9 +519,59 @@ static bool place_value(Place *p, Id v, const Box *box, bool carry)
     }
     Root *r = add_root(gr, n, v, p->buffer, axis, phase);
     if (!r) return false;
-    r->carry = gr->groups.at[n].carry = carry;
     r->box = box;
     if (n > p->last) p->last = n;
+    return true;
+}
+
+/* Carries a box (NULL: all) of x, an array of the buffer's shape, over to the same box: a group of its own, which buffers.c may drop. */
+static bool carry_box(Place *p, Id x, const Box *box, const int64_t *shape)
+{
+    Grouping *gr = p->gr;
+    int64_t extent[MAX_DOMAIN];
+    int8_t axis[MAX_RANK];
+    int naxes = 0;
+    for (int d = 0; d < node_at(gr->g, x)->rank; d++) {
+        axis[d] = -1;
+        if (shape[d] == 0) return true;
+        if (shape[d] == 1) continue;
+        if (naxes == MAX_DOMAIN) return err_set(gr->g->err, ERR_UNSUPPORTED, "an array with more than %d axes longer than 1", MAX_DOMAIN);
+        axis[d] = (int8_t)naxes;
+        extent[naxes++] = shape[d];
+    }
+    uint32_t n = group_new(gr, naxes, extent);
+    Root *r = n ? add_root(gr, n, x, p->buffer, axis, 0) : NULL;
+    if (!r) return false;
+    gr->groups.at[n].carry = r->carry = true;
+    r->box = box;
+    p->last = n;
+    return true;
+}
+
+/* Carries what a later store of the box (extents: of the value) leaves: up to two slabs per axis; all if the box is not known now. */
+static bool carry_rest(Place *p, Id x, const Box *hole, const Dim *extent)
+{
+    const Graph *g = p->gr->g;
+    int rank = node_at(g, x)->rank;
+    int64_t low[MAX_RANK], high[MAX_RANK], shape[MAX_RANK];
+    bool known = true;
+    for (int d = 0; d < rank; d++) {
+        known = known && !hole->node[d] && (hole->step[d] == 1 || hole->step[d] == -1 || extent[d] == 1);
+        low[d] = hole->step[d] < 0 && extent[d] > 1 ? hole->off[d] - extent[d] + 1 : hole->off[d];
+        high[d] = low[d] + extent[d];
+    }
+    if (!known) return carry_box(p, x, NULL, node_shape(g, x));
+    for (int d = 0; d < rank; d++)
+        for (int side = 0; side < 2; side++) {
+            Box *box = arena_alloc(p->gr->arena, sizeof *box);
+            if (!box) return false;
+            for (int e = 0; e < rank; e++) {
+                box->step[e] = 1;
+                box->off[e] = e < d ? low[e] : e == d && side ? high[e] : 0;
+                shape[e] = e < d ? extent[e] : e > d ? node_shape(g, x)[e] : side ? node_shape(g, x)[e] - high[e] : low[e];
+            }
+            if (!carry_box(p, x, box, shape)) return false;
+        }
     return true;
 }
 
@@ -530,7 +580,7 @@ static bool place_node(Place *p, Id id, const Box *outer);
 /* One piece: a place that nobody else reads writes straight into our buffer. */
 static bool place_piece(Place *p, Id v, const Box *box)
 {
-    return p->gr->info[v].inner ? place_node(p, v, box) : place_value(p, v, box, false);
+    return p->gr->info[v].inner ? place_node(p, v, box) : place_value(p, v, box);
 }
 
 /* The box `inner` of the box `outer` (NULL: the whole), in place. At most one of them has run-time offsets along an axis (mark_inner). */
@@ -555,8 +605,6 @@ static bool place_update(Place *p, Id id, const Box *outer)
     int rank = node_at(g, id)->rank;
     bool inner = p->gr->info[x].inner;
     bool carry = !inner && !outer && (node_at(g, x)->op == OP_input || p->gr->info[x].group);
-    if (inner ? !place_node(p, x, outer) : !place_value(p, x, outer, carry)) return false;
-    p->floor = p->last + 1;
     Box *box = arena_alloc(p->gr->arena, sizeof *box);
     if (!box) return false;
     for (int d = 0; d < rank; d++) {
@@ -565,6 +613,8 @@ static bool place_update(Place *p, Id id, const Box *outer)
         box->node[d] = in[2 + d];
         box->factor[d] = 1;
     }
+    if (carry ? !carry_rest(p, x, box, node_shape(g, in[1])) : inner ? !place_node(p, x, outer) : !place_value(p, x, outer)) return false;
+    p->floor = p->last + 1;
     box_compose(box, outer, rank);
     return place_piece(p, in[1], box);
 }

@@ -32,7 +32,7 @@ typedef struct {
     Id value, buffer;
     const Box *box;
     int8_t axis[MAX_RANK];       /* of the value, as in NodeInfo */
-    bool carry;                  /* the old contents of an update: dropped where the buffer takes over the old one's slot */
+    bool carry;                  /* old contents of an update, from the same box of `value`: dropped where the buffer takes over its slot */
     Id check;                    /* a check node instead of a store */
     uint8_t phase;               /* the loop it is stored in */
 } Root;

@@ -146,8 +146,9 @@ static void store_root(Lower *l, const Root *r)
 {
     Map m;
     if (skips(l, r)) return;
+    const Map *to = root_map(l->gr, l->gp, r);
     select_map(l, r->value, r->axis, &m);
-    uint32_t v = lower_value(l, r->value, &m);
+    uint32_t v = to ? lower_value(l, r->value, r->carry ? to : &m) : 0;
     if (!v) return;
     if (r->check) {
         uint32_t status = lower_word(l, 0), code = 0;
@@ -157,8 +158,6 @@ static void store_root(Lower *l, const Root *r)
         lower_stmt(l, (Stmt){ .kind = STMT_CHECK, .a = v, .b = code + 1, .c = status });
         return;
     }
-    const Map *to = root_map(l->gr, l->gp, r);
-    if (!to) return;
     uint32_t x = lower_access(l, r->buffer, node_at(l->gr->g, r->value)->dtype, to, true);
     lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = x, .b = v });
 }

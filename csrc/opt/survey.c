@@ -155,11 +155,11 @@ static void walk_root(Walk *w, const Root *r)
 {
     Map m;
     Grouping *gr = w->gr;
-    map_select(&m, node_at(gr->g, r->value)->rank, w->gp->naxes, r->axis);
-    walk(w, r->value, &m, r->phase);
-    if (r->check) return;
     const Map *to = root_map(gr, w->gp, r);
     if (!to) { w->ok = false; return; }
+    map_select(&m, node_at(gr->g, r->value)->rank, w->gp->naxes, r->axis);
+    walk(w, r->value, r->carry ? to : &m, r->phase);
+    if (r->check) return;
     for (int i = 0; i < to->nindex; i++) {
         Map scalar;
         map_select(&scalar, 0, w->gp->naxes, NULL);

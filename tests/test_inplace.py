@@ -65,6 +65,16 @@ def test_dtypes(dtype):
     check(f, sample(7, dtype, 1), 3, rtol=1e-6)
 
 
+def test_empty_store_through_an_added_axis():
+    def f(x, y):
+        x.ravel()[1:] = 2
+        y[None][:-1] = 2
+        y[..., None][..., 1:] = 5
+        return x, y
+
+    check(f, np.array(3.0), np.ones(3))
+
+
 CAST_ERRORS = [("int32", "x += 0.5"), ("int32", "x /= 2"), ("bool", "x += 1"), ("uint8", "x -= 300"), ("int64", "np.exp(x, out=x)"), ("uint8", "x[0] = -1")]
 
 

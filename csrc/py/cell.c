@@ -245,7 +245,7 @@ bool tracer_store(Tracer *x, Id value)
     Cell *c = x->cell;
     if (!tracer_writable(x))
         return false;
-    if (value && value == tracer_node(x))
+    if (value && (value == tracer_node(x) || !node_size(c->trace->graph, value)))
         return true;
     Id node = stored(c, x->map, value);
     if (!node) {

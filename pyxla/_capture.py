@@ -11,6 +11,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from . import _core
+
 OBJECT, GLOBAL, CELL, ATTRIBUTE, ITEM, ITEMS, LEAF = range(7)
 LIMIT = 20_000
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ndarray, np.ufunc, type(Ellipsis))
@@ -70,7 +72,7 @@ class Walk:
 
     def visit(self, step, value):
         """Goes on from a value that a step leads to."""
-        if isinstance(value, CONSTANTS) or id(value) in self.seen:
+        if isinstance(value, CONSTANTS) or id(value) in self.seen or _core.is_tracer(value):    # tracers: leaked ones
             return
         self.seen[id(value)] = value
         if isinstance(value, types.FunctionType):

@@ -47,17 +47,20 @@ static Row **row_find(PyTypeObject *type)
     }
 }
 
-/* Doubles the table, without the rows of types that are gone. */
+/* Makes room, without the rows of types that are gone: the table doubles if they are few. */
 static bool rows_grow(void)
 {
-    uint32_t old_cap = rows_cap;
-    Row **old = rows, **bigger = PyMem_Calloc(old_cap ? old_cap * 2 : 64, sizeof *rows);
+    uint32_t old_cap = rows_cap, alive = 0;
+    for (uint32_t k = 0; k < old_cap; k++)
+        alive += rows[k] && row_alive(rows[k]);
+    uint32_t cap = !old_cap ? 64 : alive * 4 > old_cap ? old_cap * 2 : old_cap;
+    Row **old = rows, **bigger = PyMem_Calloc(cap, sizeof *rows);
     if (!bigger) {
         PyErr_NoMemory();
         return false;
     }
     rows = bigger;
-    rows_cap = old_cap ? old_cap * 2 : 64;
+    rows_cap = cap;
     rows_len = 0;
     for (uint32_t k = 0; k < old_cap; k++) {
         if (!old[k])

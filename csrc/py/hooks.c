@@ -82,12 +82,10 @@ static void hook_prepare(Hook *h, int k, PyObject *np)
     PyErr_Clear();
 }
 
-/* ---- NumPy's scalar types called with a tracer, ndarray subscripts with one ---- */
+/* ---- NumPy's scalar types called with a tracer ---- */
 
 #define NTYPES 16
 static struct { PyTypeObject *type; newfunc original; } types[NTYPES];
-static binaryfunc array_getitem;
-static objobjargproc array_setitem;
 
 static newfunc original_new(PyTypeObject *type)
 {
@@ -109,38 +107,7 @@ static PyObject *scalar_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     return PyObject_CallFunctionObjArgs(cast, type, x, NULL);
 }
 
-static bool has_tracer(PyObject *key)
-{
-    if (is_tracer(key))
-        return true;
-    for (Py_ssize_t k = 0; PyTuple_CheckExact(key) && k < PyTuple_GET_SIZE(key); k++)
-        if (is_tracer(PyTuple_GET_ITEM(key, k)))
-            return true;
-    return false;
-}
-
-static PyObject *getitem(PyObject *array, PyObject *key)
-{
-    if (!trace_current() || !has_tracer(key) || !PyArray_CheckExact(array) || caller_is_numpy())
-        return array_getitem(array, key);
-    Trace *t = op_begin();
-    PyObject *x = t ? as_tracer(t, array) : NULL, *r = x ? tracer_getitem(x, key) : NULL;
-    Py_XDECREF(x);
-    return r;
-}
-
-static int setitem(PyObject *array, PyObject *key, PyObject *value)
-{
-    if (!trace_current() || !value || (!has_tracer(key) && !is_tracer(value)) || !PyArray_CheckExact(array) || caller_is_numpy())
-        return array_setitem(array, key, value);
-    Trace *t = op_begin();
-    PyObject *x = t ? as_tracer(t, array) : NULL;
-    int r = x ? tracer_setitem(x, key, value) : -1;    /* refuses, and says why */
-    Py_XDECREF(x);
-    return r;
-}
-
-static void prepare_slots(void)
+static void save_types(void)
 {
     PyTypeObject *const all[NTYPES] = {
         &PyBoolArrType_Type, &PyByteArrType_Type, &PyShortArrType_Type, &PyIntArrType_Type, &PyLongArrType_Type, &PyLongLongArrType_Type,
@@ -151,16 +118,12 @@ static void prepare_slots(void)
         types[k].type = all[k];
         types[k].original = all[k]->tp_new;
     }
-    array_getitem = PyArray_Type.tp_as_mapping->mp_subscript;
-    array_setitem = PyArray_Type.tp_as_mapping->mp_ass_subscript;
 }
 
-static void exchange_slots(bool ours)
+static void exchange_types(bool ours)
 {
     for (int k = 0; k < NTYPES; k++)
         types[k].type->tp_new = ours ? scalar_new : types[k].original;
-    PyArray_Type.tp_as_mapping->mp_subscript = ours ? getitem : array_getitem;
-    PyArray_Type.tp_as_mapping->mp_ass_subscript = ours ? setitem : array_setitem;
 }
 
 /* ---- on and off ---- */
@@ -172,9 +135,9 @@ bool hooks_init(void)
     PyObject *np = PyImport_ImportModule("numpy");
     for (int k = 0; np && k < HOOK_COUNT; k++)
         hook_prepare(&hooks[k], k, np);
-    prepare_slots();
+    save_types();
     Py_XDECREF(np);
-    return np != NULL;
+    return np && adopt_init();
 }
 
 /* pyxla/_creation.py, imported at the first trace, which registers what the hooks call. */
@@ -199,6 +162,8 @@ static bool call(PyObject *f)
     return r != NULL;
 }
 
+bool hooks_enabled(void) { return !disabled; }
+
 bool hooks_enter(void)
 {
     if (!load_creators())
@@ -208,7 +173,8 @@ bool hooks_enter(void)
     for (int k = 0; k < HOOK_COUNT; k++)
         if (hooks[k].function)
             hooks[k].function->m_ml = &hooks[k].ours;
-    exchange_slots(true);
+    exchange_types(true);
+    adopt_exchange(true);
     if (call(install))
         return true;
     hooks_leave();
@@ -222,7 +188,8 @@ void hooks_leave(void)
     for (int k = 0; k < HOOK_COUNT; k++)
         if (hooks[k].function)
             hooks[k].function->m_ml = hooks[k].original;
-    exchange_slots(false);
+    exchange_types(false);
+    adopt_exchange(false);
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     if (!call(uninstall))

@@ -20,6 +20,8 @@ Trace *op_begin(void)
 
 PyObject *trace_fail(Trace *t)
 {
+    if (!t->err.src)
+        t->err.src = t->graph->src;
     error_raise(&t->err, t);
     t->err = (Err){0};
     return NULL;
@@ -62,7 +64,10 @@ Trace *trace_begin(const TraceOptions *options)
         t->graph->limit = options->op_limit < UINT32_MAX ? (uint32_t)options->op_limit : UINT32_MAX;
     t->outer = current;
     current = t;
-    return t;
+    if (!hooks_enabled() || adopt_begin(t))
+        return t;
+    trace_end(t, false);
+    return NULL;
 }
 
 /* Lets go of what only a running trace needs: cells, tracers of leaves, the journal. */
@@ -92,6 +97,7 @@ void trace_end(Trace *t, bool keep)
     ASSERT(current == t);
     current = t->outer;
     t->outer = NULL;
+    adopt_end(t);
     hooks_leave();
     trace_close(t);
     if (!keep)

@@ -78,6 +78,7 @@ struct TracePrivate {
     struct { PyObject *code; bool internal; } frames[64];   /* whose code a frame runs: direct-mapped, strong */
     VEC(RegisterInput) registers;
     VEC(PyObject *) leaves;       /* tracers by leaf, strong */
+    PyObject *handler, *handler_before;   /* NumPy's memory handler in this trace, and outside */
     PyObject *captured;           /* dict: id of an array -> number of its input */
     VEC(uint8_t) depends;         /* per node: it depends on an input */
     VEC(Undo) journal;
@@ -252,5 +253,12 @@ PyObject *tracer_copy(Tracer *x);
 
 /* ---- hooks.c ---- */
 bool hooks_init(void);
+bool hooks_enabled(void);
 bool hooks_enter(void);           /* a trace begins; false with an exception */
 void hooks_leave(void);
+
+/* ---- adopt.c: arrays that existed before the trace become inputs wherever user code reads their elements ---- */
+bool adopt_init(void);
+void adopt_exchange(bool ours);
+bool adopt_begin(Trace *t);       /* false with an exception */
+void adopt_end(Trace *t);

@@ -1,0 +1,456 @@
+/* Captured arrays used by plain NumPy. `x * W.sum()` never shows W to a tracer: NumPy would compute W.sum() once, while tracing, and the
+ * compiled function would keep the number for ever. So while a trace runs, operators, methods, ufuncs and array functions that user code applies to an
+ * array that existed before the trace see a tracer of it instead (an input that is read at every call).
+ *
+ * Arrays that NumPy makes during the trace are told apart by their memory handler: each trace sets one of its own, which allocates as the one before.
+ * As in hooks.c everything is exchanged in place while traces run: slots of ndarray, the PyMethodDef behind its methods, the vectorcall
+ * pointers of ufuncs and array functions. Calls from NumPy itself and from threads that do not trace go straight on. */
+#include "py/tracer.h"
+#include "py/error.h"
+
+/* ---- whose array it is ---- */
+
+static void handler_free(PyObject *capsule) { PyMem_RawFree(PyCapsule_GetPointer(capsule, "mem_handler")); }
+
+bool adopt_begin(Trace *t)
+{
+    PyObject *before = PyDataMem_GetHandler();
+    PyDataMem_Handler *old = before ? PyCapsule_GetPointer(before, "mem_handler") : NULL;
+    PyDataMem_Handler *own = old ? PyMem_RawMalloc(sizeof *own) : NULL;
+    if (own) {
+        *own = *old;
+        snprintf(own->name, sizeof own->name, "pyxla_trace");
+    }
+    PyObject *capsule = own ? PyCapsule_New(own, "mem_handler", handler_free) : NULL;
+    t->priv->handler = capsule;
+    t->priv->handler_before = before;
+    PyObject *replaced = capsule ? PyDataMem_SetHandler(capsule) : NULL;
+    Py_XDECREF(replaced);
+    return replaced != NULL;
+}
+
+void adopt_end(Trace *t)
+{
+    if (t->priv->handler && t->priv->handler_before) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        Py_XDECREF(PyDataMem_SetHandler(t->priv->handler_before));
+        PyErr_Restore(type, value, traceback);
+    }
+    Py_CLEAR(t->priv->handler);
+    Py_CLEAR(t->priv->handler_before);
+}
+
+/* Whether the array's memory was allocated in this trace. */
+static bool made_here(const Trace *t, PyArrayObject *a)
+{
+    while (!PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA)) {
+        PyObject *base = PyArray_BASE(a);
+        if (!base || !PyArray_Check(base))
+            return false;
+        a = (PyArrayObject *)base;
+    }
+    return PyArray_HANDLER(a) == t->priv->handler;
+}
+
+/* The trace that has to see what is done with arrays now; NULL: none. */
+static Trace *watching(void)
+{
+    Trace *t = trace_current();
+    return t && t->priv->handler && !caller_is_numpy() ? t : NULL;
+}
+
+static bool to_adopt(const Trace *t, PyObject *o)
+{
+    if (!PyArray_CheckExact(o))
+        return false;
+    int type = PyArray_TYPE((PyArrayObject *)o);
+    return (PyTypeNum_ISNUMBER(type) || type == NPY_BOOL) && PyArray_ISNBO(PyArray_DESCR((PyArrayObject *)o)->byteorder) && type != NPY_LONGDOUBLE && type != NPY_CLONGDOUBLE
+        && !made_here(t, (PyArrayObject *)o);
+}
+
+/* A tracer of an array that existed before the trace, of lists and tuples with such arrays too; any other object itself. New reference. */
+static PyObject *adopted(Trace *t, PyObject *o)
+{
+    if (to_adopt(t, o))
+        return op_begin() ? as_tracer(t, o) : NULL;
+    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o))
+        return Py_NewRef(o);
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o), k = 0;
+    while (k < n && !to_adopt(t, PySequence_Fast_GET_ITEM(o, k)) && !PyList_CheckExact(PySequence_Fast_GET_ITEM(o, k)))
+        k++;
+    if (k == n)
+        return Py_NewRef(o);
+    PyObject *copy = PyList_CheckExact(o) ? PyList_New(n) : PyTuple_New(n);
+    for (k = 0; copy && k < n; k++) {
+        PyObject *item = adopted(t, PySequence_Fast_GET_ITEM(o, k));
+        if (!item)
+            Py_CLEAR(copy);
+        else if (PyList_CheckExact(o))
+            PyList_SET_ITEM(copy, k, item);
+        else
+            PyTuple_SET_ITEM(copy, k, item);
+    }
+    return copy;
+}
+
+/* ---- operators ---- */
+
+#define BINARY(X) \
+    X(add, PyNumber_Add) X(subtract, PyNumber_Subtract) X(multiply, PyNumber_Multiply) X(true_divide, PyNumber_TrueDivide) \
+    X(floor_divide, PyNumber_FloorDivide) X(remainder, PyNumber_Remainder) X(divmod, PyNumber_Divmod) X(lshift, PyNumber_Lshift) \
+    X(rshift, PyNumber_Rshift) X(and, PyNumber_And) X(or, PyNumber_Or) X(xor, PyNumber_Xor) X(matrix_multiply, PyNumber_MatrixMultiply) \
+    X(inplace_add, PyNumber_InPlaceAdd) X(inplace_subtract, PyNumber_InPlaceSubtract) X(inplace_multiply, PyNumber_InPlaceMultiply) \
+    X(inplace_true_divide, PyNumber_InPlaceTrueDivide) X(inplace_floor_divide, PyNumber_InPlaceFloorDivide) \
+    X(inplace_remainder, PyNumber_InPlaceRemainder) X(inplace_lshift, PyNumber_InPlaceLshift) X(inplace_rshift, PyNumber_InPlaceRshift) \
+    X(inplace_and, PyNumber_InPlaceAnd) X(inplace_or, PyNumber_InPlaceOr) X(inplace_xor, PyNumber_InPlaceXor) \
+    X(inplace_matrix_multiply, PyNumber_InPlaceMatrixMultiply)
+#define UNARY(X) \
+    X(negative, PyNumber_Negative) X(positive, PyNumber_Positive) X(absolute, PyNumber_Absolute) X(invert, PyNumber_Invert) \
+    X(int, PyNumber_Long) X(float, PyNumber_Float) X(index, PyNumber_Index)
+
+static PyNumberMethods numbers;           /* ndarray's own slots */
+static richcmpfunc compare;
+static getiterfunc iter;
+static binaryfunc getitem;
+static objobjargproc setitem;
+static objobjproc contains;
+
+/* op on adopted operands, or NULL without an exception: nothing to adopt. */
+static PyObject *adopt_pair(binaryfunc op, PyObject *a, PyObject *b)
+{
+    Trace *t = watching();
+    if (!t || (!to_adopt(t, a) && !to_adopt(t, b)))
+        return NULL;
+    PyObject *x = adopted(t, a), *y = x ? adopted(t, b) : NULL;
+    PyObject *r = y ? op(x, y) : NULL;
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return r;
+}
+
+#define X(slot, op) \
+    static PyObject *nb_##slot(PyObject *a, PyObject *b) \
+    { \
+        PyObject *r = adopt_pair(op, a, b); \
+        return r || PyErr_Occurred() ? r : numbers.nb_##slot(a, b); \
+    }
+BINARY(X)
+#undef X
+
+#define X(slot, op) \
+    static PyObject *nb_##slot(PyObject *a) \
+    { \
+        Trace *t = watching(); \
+        PyObject *x = t && to_adopt(t, a) ? adopted(t, a) : NULL, *r = x ? op(x) : NULL; \
+        Py_XDECREF(x); \
+        return r || PyErr_Occurred() ? r : numbers.nb_##slot(a); \
+    }
+UNARY(X)
+#undef X
+
+static PyObject *square_of(PyObject *a, PyObject *b) { return PyNumber_Power(a, b, Py_None); }
+static PyObject *inplace_square_of(PyObject *a, PyObject *b) { return PyNumber_InPlacePower(a, b, Py_None); }
+
+static PyObject *nb_power(PyObject *a, PyObject *b, PyObject *m)
+{
+    PyObject *r = adopt_pair(square_of, a, b);
+    return r || PyErr_Occurred() ? r : numbers.nb_power(a, b, m);
+}
+
+static PyObject *nb_inplace_power(PyObject *a, PyObject *b, PyObject *m)
+{
+    PyObject *r = adopt_pair(inplace_square_of, a, b);
+    return r || PyErr_Occurred() ? r : numbers.nb_inplace_power(a, b, m);
+}
+
+static int nb_bool(PyObject *a)
+{
+    Trace *t = watching();
+    PyObject *x = t && to_adopt(t, a) ? adopted(t, a) : NULL;
+    int r = x ? PyObject_IsTrue(x) : PyErr_Occurred() ? -1 : numbers.nb_bool(a);
+    Py_XDECREF(x);
+    return r;
+}
+
+static PyObject *tp_compare(PyObject *a, PyObject *b, int op)
+{
+    Trace *t = watching();
+    if (!t || b == Py_None || (!to_adopt(t, a) && !to_adopt(t, b)))
+        return compare(a, b, op);
+    PyObject *x = adopted(t, a), *y = x ? adopted(t, b) : NULL, *r = y ? PyObject_RichCompare(x, y, op) : NULL;
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return r;
+}
+
+static PyObject *tp_iter(PyObject *a)
+{
+    Trace *t = watching();
+    PyObject *x = t && to_adopt(t, a) ? adopted(t, a) : NULL, *r = x ? PyObject_GetIter(x) : NULL;
+    Py_XDECREF(x);
+    return r || PyErr_Occurred() ? r : iter(a);
+}
+
+static bool has_tracer(PyObject *key)
+{
+    if (is_tracer(key))
+        return true;
+    for (Py_ssize_t k = 0; PyTuple_CheckExact(key) && k < PyTuple_GET_SIZE(key); k++)
+        if (is_tracer(PyTuple_GET_ITEM(key, k)))
+            return true;
+    return false;
+}
+
+/* Subscripts also adopt arrays of this trace when a tracer meets them as index or value. */
+static PyObject *subscripted(Trace *t, PyObject *a, PyObject *key, PyObject *value)
+{
+    return PyArray_CheckExact(a) && (to_adopt(t, a) || has_tracer(key) || (value && is_tracer(value))) && op_begin() ? as_tracer(t, a) : NULL;
+}
+
+static PyObject *mp_getitem(PyObject *a, PyObject *key)
+{
+    Trace *t = watching();
+    PyObject *x = t ? subscripted(t, a, key, NULL) : NULL, *r = x ? tracer_getitem(x, key) : NULL;
+    Py_XDECREF(x);
+    return r || PyErr_Occurred() ? r : getitem(a, key);
+}
+
+static int mp_setitem(PyObject *a, PyObject *key, PyObject *value)
+{
+    Trace *t = value ? watching() : NULL;
+    PyObject *x = t ? subscripted(t, a, key, value) : NULL;
+    if (!x)
+        return PyErr_Occurred() ? -1 : setitem(a, key, value);
+    int r = tracer_setitem(x, key, value);    /* refuses, and says why */
+    Py_DECREF(x);
+    return r;
+}
+
+static int sq_contains(PyObject *a, PyObject *value)
+{
+    Trace *t = watching();
+    PyObject *x = t && to_adopt(t, a) ? adopted(t, a) : NULL;
+    int r = x ? PySequence_Contains(x, value) : PyErr_Occurred() ? -1 : contains(a, value);
+    Py_XDECREF(x);
+    return r;
+}
+
+static void exchange_slots(bool ours)
+{
+    PyNumberMethods *n = PyArray_Type.tp_as_number;
+    if (ours) {
+#define X(slot, op) if (n->nb_##slot) n->nb_##slot = nb_##slot;
+        BINARY(X) UNARY(X)
+#undef X
+        n->nb_power = nb_power;
+        n->nb_inplace_power = nb_inplace_power;
+        n->nb_bool = nb_bool;
+    } else
+        *n = numbers;
+    PyArray_Type.tp_richcompare = ours ? tp_compare : compare;
+    PyArray_Type.tp_iter = ours ? tp_iter : iter;
+    PyArray_Type.tp_as_mapping->mp_subscript = ours ? mp_getitem : getitem;
+    PyArray_Type.tp_as_mapping->mp_ass_subscript = ours ? mp_setitem : setitem;
+    PyArray_Type.tp_as_sequence->sq_contains = ours ? sq_contains : contains;
+}
+
+static void save_slots(void)
+{
+    numbers = *PyArray_Type.tp_as_number;
+    compare = PyArray_Type.tp_richcompare;
+    iter = PyArray_Type.tp_iter;
+    getitem = PyArray_Type.tp_as_mapping->mp_subscript;
+    setitem = PyArray_Type.tp_as_mapping->mp_ass_subscript;
+    contains = PyArray_Type.tp_as_sequence->sq_contains;
+}
+
+/* ---- methods ---- */
+
+/* Those that read or write elements; views (T, transpose, squeeze, ...) share the captured memory and need nothing. */
+#define METHODS(X) \
+    X(all) X(any) X(argmax) X(argmin) X(argpartition) X(argsort) X(astype) X(byteswap) X(choose) X(clip) X(compress) X(conj) X(conjugate) X(copy) \
+    X(cumprod) X(cumsum) X(dot) X(fill) X(flatten) X(item) X(max) X(mean) X(min) X(nonzero) X(partition) X(prod) X(put) X(ravel) X(repeat) X(reshape) \
+    X(round) X(searchsorted) X(sort) X(std) X(sum) X(take) X(tobytes) X(tolist) X(trace) X(var) X(__copy__) X(__deepcopy__)
+
+enum {
+#define X(name) METHOD_##name,
+    METHODS(X)
+#undef X
+    METHOD_COUNT
+};
+
+typedef PyObject *(*FastFunction)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+typedef struct { const char *name; PyMethodDescrObject *descr; PyMethodDef *original, ours; } Method;
+static Method methods[METHOD_COUNT] = {
+#define X(id) [METHOD_##id] = {.name = #id},
+    METHODS(X)
+#undef X
+};
+
+/* The method of that name of a tracer of self; NULL without an exception: nothing to adopt. */
+static PyObject *adopted_method(const Method *m, PyObject *self)
+{
+    Trace *t = watching();
+    PyObject *x = t && to_adopt(t, self) ? adopted(t, self) : NULL, *f = x ? PyObject_GetAttrString(x, m->name) : NULL;
+    Py_XDECREF(x);
+    return f;
+}
+
+static PyObject *method_fast(const Method *m, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+    PyObject *f = adopted_method(m, self), *r = f ? PyObject_Vectorcall(f, args, (size_t)n, kwnames) : NULL;
+    Py_XDECREF(f);
+    return r || PyErr_Occurred() ? r : ((FastFunction)(void (*)(void))m->original->ml_meth)(self, args, n, kwnames);
+}
+
+static PyObject *method_tuple(const Method *m, PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    PyObject *f = adopted_method(m, self), *r = f ? PyObject_Call(f, args, kwargs) : NULL;
+    Py_XDECREF(f);
+    return r || PyErr_Occurred() ? r : ((PyCFunctionWithKeywords)(void (*)(void))m->original->ml_meth)(self, args, kwargs);
+}
+
+static PyObject *method_plain(const Method *m, PyObject *self, PyObject *arg)
+{
+    int flags = m->original->ml_flags;
+    PyObject *f = adopted_method(m, self), *r = NULL;
+    if (f)
+        r = flags == METH_NOARGS ? PyObject_CallNoArgs(f) : flags == METH_O ? PyObject_CallOneArg(f, arg) : PyObject_Call(f, arg, NULL);
+    Py_XDECREF(f);
+    return r || PyErr_Occurred() ? r : m->original->ml_meth(self, arg);
+}
+
+#define X(name) \
+    static PyObject *fast_##name(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) \
+    { \
+        return method_fast(&methods[METHOD_##name], self, args, n, kwnames); \
+    } \
+    static PyObject *tuple_##name(PyObject *self, PyObject *args, PyObject *kwargs) { return method_tuple(&methods[METHOD_##name], self, args, kwargs); } \
+    static PyObject *plain_##name(PyObject *self, PyObject *arg) { return method_plain(&methods[METHOD_##name], self, arg); }
+METHODS(X)
+#undef X
+
+static const struct { PyCFunction fast, tuple, plain; } trampolines[METHOD_COUNT] = {
+#define X(name) {(PyCFunction)(void (*)(void))fast_##name, (PyCFunction)(void (*)(void))tuple_##name, plain_##name},
+    METHODS(X)
+#undef X
+};
+
+static void save_method(Method *m, int k)
+{
+    PyObject *descr = PyDict_GetItemString(PyArray_Type.tp_dict, m->name);
+    if (!descr || !Py_IS_TYPE(descr, &PyMethodDescr_Type))
+        return;
+    PyMethodDef *def = ((PyMethodDescrObject *)descr)->d_method;
+    int flags = def->ml_flags;
+    PyCFunction ours = flags == (METH_FASTCALL | METH_KEYWORDS) ? trampolines[k].fast : flags == (METH_VARARGS | METH_KEYWORDS) ? trampolines[k].tuple
+                       : flags == METH_NOARGS || flags == METH_O || flags == METH_VARARGS ? trampolines[k].plain : NULL;
+    if (!ours)
+        return;
+    m->descr = (PyMethodDescrObject *)descr;
+    m->original = def;
+    m->ours = *def;
+    m->ours.ml_meth = ours;
+}
+
+/* ---- ufuncs and array functions ---- */
+
+static struct { PyObject *callable; vectorcallfunc original; } *callables;
+static int ncallables;
+
+static vectorcallfunc *vectorcall_of(PyObject *f)
+{
+    return (vectorcallfunc *)((char *)f + Py_TYPE(f)->tp_vectorcall_offset);
+}
+
+/* The originals differ by type of the callable only. */
+static vectorcallfunc ufunc_call, function_call;
+
+static PyObject *call_adopted(vectorcallfunc original, PyObject *f, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Trace *t = watching();
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0), k = 0;
+    PyObject *few[16], **copy = few;
+    if (!t)
+        return original(f, args, nargsf, kwnames);
+    if (n > 16 && !(copy = PyMem_Malloc(n * sizeof *copy)))
+        return PyErr_NoMemory();
+    while (k < n && (copy[k] = adopted(t, args[k])))
+        k++;
+    PyObject *r = k == n ? original(f, copy, PyVectorcall_NARGS(nargsf), kwnames) : NULL;
+    while (k-- > 0)
+        Py_DECREF(copy[k]);
+    if (copy != few)
+        PyMem_Free(copy);
+    return r;
+}
+
+static PyObject *ufunc_vectorcall(PyObject *f, PyObject *const *args, size_t n, PyObject *kwnames)
+{
+    return call_adopted(ufunc_call, f, args, n, kwnames);
+}
+
+static PyObject *function_vectorcall(PyObject *f, PyObject *const *args, size_t n, PyObject *kwnames)
+{
+    return call_adopted(function_call, f, args, n, kwnames);
+}
+
+static bool is_function(PyObject *f)
+{
+    return !strcmp(Py_TYPE(f)->tp_name, "numpy._ArrayFunctionDispatcher") && Py_TYPE(f)->tp_vectorcall_offset > 0;
+}
+
+static bool save_callable(PyObject *f)
+{
+    vectorcallfunc *original = PyObject_TypeCheck(f, &PyUFunc_Type) ? &ufunc_call : is_function(f) ? &function_call : NULL;
+    if (!original)
+        return true;
+    vectorcallfunc now = *vectorcall_of(f);
+    if (!*original)
+        *original = now;
+    if (!now || now != *original)
+        return true;
+    void *more = PyMem_Realloc(callables, (ncallables + 1) * sizeof *callables);
+    if (!more) {
+        PyErr_NoMemory();
+        return false;
+    }
+    callables = more;
+    callables[ncallables].callable = Py_NewRef(f);
+    callables[ncallables++].original = now;
+    return true;
+}
+
+static bool save_module(const char *name)
+{
+    PyObject *module = PyImport_ImportModule(name), *dict = module ? PyModule_GetDict(module) : NULL, *key, *value;
+    Py_ssize_t at = 0;
+    bool ok = dict != NULL;
+    while (ok && PyDict_Next(dict, &at, &key, &value))
+        ok = save_callable(value);
+    Py_XDECREF(module);
+    return ok;
+}
+
+/* ---- on and off ---- */
+
+bool adopt_init(void)
+{
+    save_slots();
+    for (int k = 0; k < METHOD_COUNT; k++)
+        save_method(&methods[k], k);
+    return save_module("numpy") && save_module("numpy.linalg") && save_module("numpy.fft");
+}
+
+void adopt_exchange(bool ours)
+{
+    exchange_slots(ours);
+    for (int k = 0; k < METHOD_COUNT; k++)
+        if (methods[k].descr)
+            methods[k].descr->d_method = ours ? &methods[k].ours : methods[k].original;
+    for (int k = 0; k < ncallables; k++) {
+        vectorcallfunc original = callables[k].original;
+        *vectorcall_of(callables[k].callable) = !ours ? original : original == ufunc_call ? ufunc_vectorcall : function_vectorcall;
+    }
+}

@@ -120,8 +120,8 @@ static bool may_overwrite(const Share *s, Id x, Id c)
         const Term *t = term(s, u);
         uint32_t n = s->uses.at[u].group;
         bool own_carry = s->gr->groups.at[n].carry && s->gr->groups.at[n].roots.at[0].buffer == c;
-        if (t->kind != TERM_LOAD || own_carry || n < w) continue;
-        if (n > w || !same_element(s, t, n, c)) return false;
+        if (own_carry || n < w) continue;
+        if (t->kind == TERM_STORE || n > w || !same_element(s, t, n, c)) return false;
     }
     return true;
 }

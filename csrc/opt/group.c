@@ -366,7 +366,12 @@ static bool visit_elementwise(Grouping *gr, Id id)
     info->ops = (uint16_t)(s.ops < 60000 ? s.ops : 60000);
     info->costly = s.costly;
     bool joins = false;
-    for (uint32_t i = 0; i < s.leaves.len; i++) joins = joins || gr->info[s.leaves.at[i].id].group == s.best;
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < s.leaves.len; i++) {
+        joins = joins || gr->info[s.leaves.at[i].id].group == s.best;
+        members += gr->info[s.leaves.at[i].id].group != 0;
+    }
+    info->members = (uint8_t)(members < 255 ? members : 255);
     if (s.best && joins && may_join(&s, s.best, axis)) {
         member(gr, id, s.best, &s.own, axis, phase_in(&s, s.best));
         return true;
@@ -490,7 +495,14 @@ static bool visit_dot(Grouping *gr, Id id)
 
 /* ---- places: values put side by side into one buffer ---- */
 
-typedef struct { Grouping *gr; Id buffer; uint32_t last, floor; } Place;   /* last: highest group of a piece so far */
+typedef struct {
+    Grouping *gr;
+    Id buffer;
+    uint32_t last, floor;        /* the highest group of a piece so far; the lowest that the next ones may join */
+    bool last_piece;             /* nothing is written over the next pieces */
+} Place;
+
+static bool constant_box(const Box *box, int rank);
 
 /* Adds the root of one piece in a group >= floor. */
 static bool place_value(Place *p, Id v, const Box *box)
@@ -551,6 +563,7 @@ static bool carry_box(Place *p, Id x, const Box *box, const int64_t *shape)
 /* Carries what a later store of the box (extents: of the value) leaves: up to two slabs per axis; all if the box is not known now. */
 static bool carry_rest(Place *p, Id x, const Box *hole, const Dim *extent)
 {
+    const uint32_t floor = p->floor;
     const Graph *g = p->gr->g;
     int rank = node_at(g, x)->rank;
     int64_t low[MAX_RANK], high[MAX_RANK], shape[MAX_RANK];
@@ -560,7 +573,11 @@ static bool carry_rest(Place *p, Id x, const Box *hole, const Dim *extent)
         low[d] = hole->step[d] < 0 && extent[d] > 1 ? hole->off[d] - extent[d] + 1 : hole->off[d];
         high[d] = low[d] + extent[d];
     }
-    if (!known) return carry_box(p, x, NULL, node_shape(g, x));
+    if (!known) {
+        if (!carry_box(p, x, NULL, node_shape(g, x))) return false;
+        p->floor = p->last + 1;
+        return true;
+    }
     for (int d = 0; d < rank; d++)
         for (int side = 0; side < 2; side++) {
             Box *box = arena_alloc(p->gr->arena, sizeof *box);
@@ -572,6 +589,7 @@ static bool carry_rest(Place *p, Id x, const Box *hole, const Dim *extent)
             }
             if (!carry_box(p, x, box, shape)) return false;
         }
+    p->floor = floor;            /* the boxes are disjoint: their order does not matter */
     return true;
 }
 
@@ -580,7 +598,12 @@ static bool place_node(Place *p, Id id, const Box *outer);
 /* One piece: a place that nobody else reads writes straight into our buffer. */
 static bool place_piece(Place *p, Id v, const Box *box)
 {
-    return p->gr->info[v].inner ? place_node(p, v, box) : place_value(p, v, box);
+    if (p->gr->info[v].inner) return place_node(p, v, box);
+    if (p->last_piece && p->gr->info[v].group && !p->gr->info[v].placed && constant_box(box, node_at(p->gr->g, v)->rank)) {
+        p->gr->info[v].placed = p->buffer;
+        p->gr->info[v].placed_box = box;
+    }
+    return place_value(p, v, box);
 }
 
 /* The box `inner` of the box `outer` (NULL: the whole), in place. At most one of them has run-time offsets along an axis (mark_inner). */
@@ -613,9 +636,14 @@ static bool place_update(Place *p, Id id, const Box *outer)
         box->node[d] = in[2 + d];
         box->factor[d] = 1;
     }
-    if (carry ? !carry_rest(p, x, box, node_shape(g, in[1])) : inner ? !place_node(p, x, outer) : !place_value(p, x, outer)) return false;
-    p->floor = p->last + 1;
+    if (carry) {
+        if (!carry_rest(p, x, box, node_shape(g, in[1]))) return false;
+    } else {
+        if (inner ? !place_node(p, x, outer) : !place_value(p, x, outer)) return false;
+        p->floor = p->last + 1;
+    }
     box_compose(box, outer, rank);
+    p->last_piece = !outer;
     return place_piece(p, in[1], box);
 }
 
@@ -632,6 +660,7 @@ static bool place_concatenate(Place *p, Id id, const Box *outer)
         box->off[axis] = at;
         box_compose(box, outer, rank);
         at += node_shape(g, v)[axis];
+        p->last_piece = !outer;
         if (!place_piece(p, v, box)) return false;
     }
     return true;
@@ -649,11 +678,43 @@ static bool place_node(Place *p, Id id, const Box *outer)
 static bool visit_place(Grouping *gr, Id id)
 {
     if (gr->info[id].inner) return true;
-    Place p = { gr, id, 0, 0 };
+    Place p = { .gr = gr, .buffer = id };
     if (!place_node(&p, id, NULL)) return false;
     gr->info[id].group = p.last ? p.last : gr->groups.len - 1;
     gr->info[id].stored = true;
     return true;
+}
+
+/* ---- reading from other groups ---- */
+
+/* The map over the axes of a buffer of what m reads of a value that lies in a box of it. */
+static void map_into_box(Map *m, const Box *box)
+{
+    for (int d = 0; d < m->rank; d++) {
+        m->off[d] = box->off[d] + box->step[d] * m->off[d];
+        for (int k = 0; k < m->naxes; k++) m->step[d][k] *= box->step[d];
+    }
+    for (int i = 0; i < m->nindex; i++) m->index[i].factor *= box->step[m->index[i].row];
+}
+
+static bool constant_box(const Box *box, int rank)
+{
+    for (int d = 0; d < rank; d++) if (box->node[d]) return false;
+    return true;
+}
+
+Id group_source(const Grouping *gr, uint32_t n, Id id, const Map *m, Map *at)
+{
+    const NodeInfo *info = &gr->info[id];
+    OpKind kind = op_info[node_at(gr->g, id)->op].kind;
+    if (!info->group || (kind != KIND_PLACE && info->group >= n)) return 0;
+    *at = *m;
+    if (info->placed && !m->flat && !info->pinned && gr->info[info->placed].group < n) {
+        map_into_box(at, info->placed_box);
+        return info->placed;
+    }
+    bool cheap = kind == KIND_ELEMENTWISE && !info->costly && info->ops <= CHEAP_OPS && info->members <= 1;
+    return cheap && !info->pinned && !m->flat ? 0 : id;
 }
 
 /* ---- the pass ---- */
@@ -752,5 +813,6 @@ Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target
         if (!add_check(gr, g->checks.at[i])) return NULL;
     for (uint32_t i = 0; i < g->outputs.len; i++)
         if (!add_output(gr, i)) return NULL;
+    for (Id id = 1; id < g->nodes.len; id++) gr->info[id].pinned = gr->info[id].stored;
     return g->err->kind ? NULL : gr;
 }

@@ -10,6 +10,9 @@
 #include "opt/map.h"
 #include "opt/plan.h"
 
+/* A box of a buffer: index off + factor * node (0: none) + step * i along each axis. */
+typedef struct { int64_t off[MAX_RANK], factor[MAX_RANK], step[MAX_RANK]; Id node[MAX_RANK]; } Box;
+
 typedef struct {
     uint32_t group;              /* 0: floats, or a source or view. Lower groups than a node's evaluate it as if it floated: it did
                                     when they were made */
@@ -18,14 +21,15 @@ typedef struct {
     uint8_t phase;               /* member: first loop in which its value is known */
     bool row;                    /* member: does not vary along the reduced axes */
     bool stored;                 /* its value has a slot */
+    bool pinned;                 /* ... for its own sake (an output, an operand of a product), not because another group reads it */
+    uint8_t members;             /* elementwise: leaves that are members of groups */
+    Id placed;                   /* a concatenate or update into whose box `placed_box` it is written for good, 0: none */
+    const Box *placed_box;
     bool inner;                  /* a place that only another place reads: its pieces are written into that one's buffer */
     bool costly;                 /* floating or member: its evaluation holds a division or more */
     uint16_t ops;                /* ops evaluated inline above memory or above members (saturating) */
     uint32_t uses;
 } NodeInfo;
-
-/* A box of a buffer: index off + factor * node (0: none) + step * i along each axis. */
-typedef struct { int64_t off[MAX_RANK], factor[MAX_RANK], step[MAX_RANK]; Id node[MAX_RANK]; } Box;
 
 /* One store of a group: the value of a node into a box (NULL: the whole) of the buffer of node `buffer`. */
 typedef struct {
@@ -66,6 +70,9 @@ typedef struct {
 Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target);
 /* The first node below `id` through reshapes whose buffer `id` can share, if that is stored or storable. */
 Id group_base(const Grouping *gr, Id id);
+/* The buffer that group n reads the value of id from, and the map over its axes (m over id's): where it was placed, or its own.
+ * 0: it is evaluated again, being cheap or not a member of a lower group. Depends on the grouping alone. */
+Id group_source(const Grouping *gr, uint32_t n, Id id, const Map *m, Map *at);
 /* Whether group n finds the value of id in a buffer. */
 static inline bool group_reads(const Grouping *gr, uint32_t n, Id id) { return gr->info[id].stored && gr->info[id].group < n; }
 /* Makes sure that node id has a buffer of its own: a root in its group. */

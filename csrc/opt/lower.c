@@ -42,7 +42,7 @@ uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written)
     ArrayOf *of = vec_push(l->arena, &l->arrays);
     if (!p || !of) return 0;
     *p = (DraftPatch){ word, buffer, written };
-    uint32_t array = kernel_array(l->arena, l->k, (Array){ ARRAY_OPERAND, (uint8_t)dtype, written, (int32_t)word });
+    uint32_t array = kernel_array(l->arena, l->k, (Array){ .kind = ARRAY_OPERAND, .dtype = (uint8_t)dtype, .written = written, .arg = (int32_t)word });
     *of = (ArrayOf){ buffer, array };
     return array;
 }
@@ -51,7 +51,7 @@ uint32_t lower_scratch(Lower *l, Dtype dtype, int64_t bytes)
 {
     uint32_t word = lower_word(l, l->d->scratch);
     l->d->scratch += (bytes + 63) & ~(int64_t)63;
-    return kernel_array(l->arena, l->k, (Array){ ARRAY_SCRATCH, (uint8_t)dtype, true, (int32_t)word });
+    return kernel_array(l->arena, l->k, (Array){ .kind = ARRAY_SCRATCH, .dtype = (uint8_t)dtype, .written = true, .arg = (int32_t)word });
 }
 
 /* A run-time stride: equal ones of one loop share a word. */
@@ -234,7 +234,9 @@ static uint32_t value(Lower *l, Id id, const Map *m)
     if (n->op == OP_iota) return iota(l, m);
     if (n->op == OP_input) return load(l, group_input_buffer(l->gr, id, m), n->dtype, m);
     if (info->group == l->n && kind != KIND_PLACE && kind != KIND_VIEW) return own_value(l, id, m);
-    if (info->group && (info->group < l->n || kind == KIND_PLACE)) return load(l, id, n->dtype, m);
+    Map at;
+    Id from = group_source(l->gr, l->n, id, m, &at);
+    if (from) return load(l, from, n->dtype, &at);
     if (kind == KIND_VIEW) {
         Map in = *m;
         map_through(g, id, l->gp->extent, &in);

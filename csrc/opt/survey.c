@@ -113,13 +113,17 @@ static void walk(Walk *w, Id id, const Map *m, uint8_t phase)
         add_term(w, TERM_LOAD, group_input_buffer(gr, id, m), n->dtype, m, phase, false);
     } else if (info->group == w->n && op_info[n->op].kind != KIND_PLACE) {
         walk_own(w, id, m, phase);
-    } else if (info->group && info->group < w->n) {
-        w->ok = w->ok && group_store(gr, id);
-        add_term(w, TERM_LOAD, id, n->dtype, m, phase, false);
-    } else if (op_info[n->op].kind == KIND_VIEW) {
-        walk_view(w, id, m, phase);
     } else {
-        walk_inputs(w, id, m, phase);
+        Map at;
+        Id from = group_source(gr, w->n, id, m, &at);
+        if (from) {
+            w->ok = w->ok && group_store(gr, from);
+            add_term(w, TERM_LOAD, from, n->dtype, &at, phase, false);
+        } else if (op_info[n->op].kind == KIND_VIEW) {
+            walk_view(w, id, m, phase);
+        } else {
+            walk_inputs(w, id, m, phase);
+        }
     }
 }
 

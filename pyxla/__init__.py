@@ -9,10 +9,23 @@ Examples
 ...     return np.tanh(x) * y + 1
 >>> scaled(np.zeros(3), np.ones(3))
 array([1., 1., 1.])
+
+`help(pyxla.jit)` has the options; docs/user_guide.md has everything else.
 """
 
 from . import _core
-from ._api import ShapeDtype, disable_jit, eval_shape, get_num_threads, jit, set_num_threads
+from ._api import (
+    ShapeDtype,
+    clear_kernels,
+    disable_jit,
+    eval_shape,
+    get_num_threads,
+    jit,
+    memory_info,
+    register_tree,
+    set_num_threads,
+    trim_memory,
+)
 from ._core import (
     CacheInfo,
     Compiled,
@@ -24,10 +37,6 @@ from ._core import (
     MemoryInfo,
     TraceError,
     UnsupportedError,
-    clear_kernels,
-    memory_info,
-    register_tree,
-    trim_memory,
 )
 
 __version__ = "0.1.0"

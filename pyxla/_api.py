@@ -55,32 +55,57 @@ def jit(
     ----------
     fn : callable, optional
         A function, lambda, method, partial or other callable. Without it, a decorator is returned.
-    static_argnums, static_argnames : int or str, or sequence of them
+    static_argnums, static_argnames : int or str, or iterable of them
         Arguments that are part of the signature whatever they are: they must be hashable.
-    donate_argnums, donate_argnames : int or str, or sequence of them
+    donate_argnums, donate_argnames : int or str, or iterable of them
         Array arguments whose memory may be reused for results. Their contents are lost.
     threads : int, optional
         Most threads that a call of this function uses; the default is the pool's number.
     fma : bool
-        Use fused multiply-adds, which round once.
+        Allow fused multiply-adds, which round once.
     fastmath : bool
         Allow reassociation and approximations.
 
     Returns
     -------
     Jit
-        A callable with the function's name, docstring and signature.
+        A callable with the function's name, docstring and signature. Its ``cache_info()`` counts traces and calls,
+        ``cache_clear()`` forgets them, ``lower(*args, **kwargs)`` shows what becomes of a call, ``__wrapped__`` is the
+        function.
+
+    Raises
+    ------
+    TypeError
+        When called with an argument that is no array of numbers, number, tree of these, or hashable.
+    TraceError
+        When called, if the function asks for the value of an array while it is traced, or meets a limit.
+    UnsupportedError
+        When called, if NumPy can do what the function asks for and pyxla cannot.
 
     Examples
     --------
     >>> import numpy as np
     >>> @jit
-    ... def f(x):
-    ...     return x * 2
-    >>> f(np.arange(3))
+    ... def f(x, n):
+    ...     return x * n
+    >>> f(np.arange(3), 2)
     array([0, 2, 4])
+    >>> f(np.arange(3), 5)
+    array([ 0,  5, 10])
     >>> f.cache_info().traces
     1
+    >>> @jit(static_argnames="axis")
+    ... def spread(x, axis):
+    ...     return x.max(axis) - x.min(axis)
+    >>> spread(np.arange(6).reshape(2, 3), axis=1)
+    array([2, 2])
+    >>> print(spread.lower(ShapeDtype((2, 3), "float32"), axis=0).as_text())
+    %1 = input 0 : f32[2,3]
+    %2 = reduce_max %1 {0} : f32[3]
+    %3 = reduce_min %1 {0} : f32[3]
+    %4 = subtract %2 %3 : f32[3]
+    return %4
+    <BLANKLINE>
     """
     options = (
         _numbers(static_argnums),
@@ -105,13 +130,18 @@ class ShapeDtype:
 
     Parameters
     ----------
-    shape : tuple of int
+    shape : int or tuple of int
+        The extents.
     dtype : dtype_like
+        The type of the elements.
 
     Examples
     --------
-    >>> ShapeDtype((2, 3), "float32")
+    >>> x = ShapeDtype((2, 3), "float32")
+    >>> x
     ShapeDtype((2, 3), float32)
+    >>> x.ndim, x.size, x == ShapeDtype((2, 3), "float64")
+    (2, 6, False)
     """
 
     __slots__ = ("dtype", "shape")
@@ -172,6 +202,8 @@ def eval_shape(fn, /, *args, **kwargs):
 class disable_jit:
     """A context in which jitted functions called by this thread are their plain Python functions.
 
+    For debuggers and ``print``. Blocks may be nested.
+
     Examples
     --------
     >>> with disable_jit():
@@ -194,13 +226,120 @@ def set_num_threads(n):
     ----------
     n : int or None
         None: as many as the process may use (affinity, cgroup limit, ``PYXLA_NUM_THREADS``).
+
+    Raises
+    ------
+    ValueError
+        If n is not from 1 to 4096.
+
+    See Also
+    --------
+    get_num_threads
+    jit : its option `threads` bounds one function.
+
+    Examples
+    --------
+    >>> set_num_threads(1)
+    >>> get_num_threads()
+    1
+    >>> set_num_threads(None)
     """
     _core.set_num_threads(_threads(n, "set_num_threads"))
 
 
 def get_num_threads():
-    """Return the number of threads of large kernels."""
+    """Return the number of threads of large kernels.
+
+    Returns
+    -------
+    int
+        What `set_num_threads` set, or as many as the process may use.
+
+    Examples
+    --------
+    >>> get_num_threads() >= 1
+    True
+    """
     return _core.get_num_threads()
+
+
+def register_tree(cls, flatten, unflatten, /):
+    """Make instances of a class trees, as lists and dicts are: arguments and results of jitted functions.
+
+    Parameters
+    ----------
+    cls : type
+        The class; instances of its subclasses are not meant.
+    flatten : callable
+        ``flatten(obj)`` gives ``(children, aux)``: an iterable of arrays, numbers or trees, and whatever else makes up the object.
+        `aux` must be hashable and is part of the signature.
+    unflatten : callable
+        ``unflatten(aux, children)`` makes an object of them, with tracers in place of arrays while a function is traced.
+
+    Returns
+    -------
+    type
+        The class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Line:
+    ...     def __init__(self, slope, at):
+    ...         self.slope, self.at = slope, at
+    ...     def __call__(self, x):
+    ...         return self.slope * x + self.at
+    >>> _ = register_tree(Line, lambda line: ((line.slope, line.at), None), lambda aux, children: Line(*children))
+    >>> jit(lambda line, x: line(x))(Line(2.0, 1.0), np.arange(3.0))
+    array([1., 3., 5.])
+    """
+    return _core.register_tree(cls, flatten, unflatten)
+
+
+def memory_info():
+    """State of the allocator of results and temporaries.
+
+    Returns
+    -------
+    MemoryInfo
+        A named tuple: bytes `in_use`, bytes `cached` for reuse, the `peak` of the bytes in use, the `limit` of the bytes cached, the number
+        of `allocations`, and how many of them `reused` a cached block.
+
+    Examples
+    --------
+    >>> info = memory_info()
+    >>> info.in_use <= info.peak and info.cached <= info.limit
+    True
+    """
+    return _core.memory_info()
+
+
+def trim_memory():
+    """Give cached blocks back to the system.
+
+    Returns
+    -------
+    int
+        Their bytes.
+
+    Examples
+    --------
+    >>> trim_memory() >= 0
+    True
+    """
+    return _core.trim_memory()
+
+
+def clear_kernels():
+    """Forget the code of all kernels that no jitted function uses any more.
+
+    Kernels are shared by all functions of the process and outlive the functions that brought them. Useful to measure compile times.
+
+    Examples
+    --------
+    >>> clear_kernels()
+    """
+    _core.clear_kernels()
 
 
 def _register_threadpoolctl(threadpoolctl):

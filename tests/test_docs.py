@@ -56,3 +56,11 @@ def test_every_variable_is_documented():
     used = {name for p in sources for name in read.findall(p.read_text())}
     documented = set(re.findall(r"^\| `(PYXLA_\w+)`", (ROOT / "docs/environment.md").read_text(), re.M))
     assert used == documented
+
+
+def test_design_lists_every_file():
+    text = (ROOT / "docs/design.md").read_text()
+    section = text[text.index("## 3. Layers"):text.index("## 4. ")]
+    listed = set(re.findall(r"\w+", section))
+    missing = [f"{p.parent.name}/{p.name}" for p in sorted(ROOT.glob("csrc/*/*.c")) if p.stem not in listed and not p.stem.startswith("math")]
+    assert not missing

@@ -281,7 +281,7 @@ Id graph_add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int na
     Type type = { .dtype = dtype };
     Id id = 0, swapped[2];
     int64_t bits;
-    if (op == OP_const && nattr == 1) {
+    if (op == OP_const && nattr == 1 && dtype < DT_COUNT) {
         bits = canonical_bits(dtype, attr[0]);
         attr = &bits;
     }

@@ -55,7 +55,7 @@ bool loop_resolve(PyObject *ufunc, int nin, int nout, const uint8_t *codes, PyOb
     ok = ok && (method = PyObject_GetAttrString(ufunc, "resolve_dtypes")) && (args = PyTuple_Pack(1, types))
       && (result = PyObject_Call(method, args, kwargs));
     memset(out, 0, sizeof *out);
-    for (int k = 0; ok && k < nin + nout; k++) {
+    for (int k = 0; ok && k < nin + nout && k < (int)sizeof out->dtype; k++) {    /* the table's ufuncs have no more */
         Dtype d = dtype_from_numpy(PyTuple_GET_ITEM(result, k), "result");
         ok = d != DT_COUNT;
         out->dtype[k] = (uint8_t)d;

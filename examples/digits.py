@@ -238,8 +238,8 @@ def main(argv=None):
     found, sure = fast[1](model, test[0])
     right, plain_right = np.mean(found == test[1]), np.mean(plain[1](expected, test[0])[0] == test[1])
     print(f"\n{'steps':>14}: {len(seconds)} with 2 batch sizes, {info.traces} traces, {info.hits} hits")
-    print(f"{'all steps':>14}: pyxla {sum(seconds):.2f} s with tracing and compiling, NumPy {sum(plain_seconds):.2f} s")
-    print(f"{'first step':>14}: {seconds[0] * 1e3:.0f} ms to trace and compile")
+    print(f"{'all steps':>14}: {sum(seconds):.2f} s with tracing and compiling; the first took {seconds[0] * 1e3:.0f} ms")
+    print(f"{'median step':>14}: {microseconds(np.median(seconds))}; NumPy {microseconds(np.median(plain_seconds))}")
     print(f"{'right':>14}: {right:.2%} of the test images; NumPy {plain_right:.2%}")
     print(f"{'parameters':>14}: differ from NumPy's by at most {difference:.1e} (bound {BOUND:.0e})")
     if difference > BOUND:

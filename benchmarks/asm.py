@@ -1,4 +1,4 @@
-"""The plan of a case and the innermost loops of its kernels."""
+"""The plan of a case and the hot loops of its kernels."""
 
 import re
 
@@ -23,10 +23,24 @@ def kernels(assembly):
 
 
 def innermost(lines):
-    """The loops that hold no other, as lists of lines: from a label to the jump back to it."""
-    at = {m[1]: i for i, line in enumerate(lines) if (m := LABEL.match(line))}
-    spans = [(at[m[1]], i) for i, line in enumerate(lines) if (m := JUMP.match(line)) and at.get(m[1], i) < i]
-    return [lines[a : b + 1] for a, b in spans if not any((c, d) != (a, b) and a <= c and d <= b for c, d in spans)]
+    """The loops of one basic block that work on vectors, as lists of lines: from a label to the jump back to it."""
+    at, found = None, []
+    for i, line in enumerate(lines):
+        if m := LABEL.match(line):
+            at = (m[1], i)
+        elif m := JUMP.match(line):
+            if at and m[1] == at[0]:
+                found.append(lines[at[1] : i + 1])
+            at = None
+    return [loop for loop in found if any(re.search(r"\(.*%[xyz]mm", line) for line in loop)]
+
+
+def shortened(plan, most=12):
+    """A plan without the launches after the first dozen: unrolled loops have hundreds."""
+    lines = plan.splitlines()
+    launches = [line for line in lines if line.startswith("launch ")]
+    dropped = set(launches[most:])
+    return "\n".join([line for line in lines if line not in dropped] + [f"({len(dropped)} more launches)"] * bool(dropped))
 
 
 def counts(loop):
@@ -46,7 +60,7 @@ def text(case, group, machine, entry):
     import pyxla
 
     compiled = pyxla.jit(getattr(cases.load(group), case.fn)).lower(*cases.arguments(case)).compile()
-    parts = [f"## {case.name}: {report.of_limit({'machine': machine}, entry)} of the limit", compiled.plan]
+    parts = [f"## {case.name}: {report.of_limit({'machine': machine}, entry)} of the limit", shortened(compiled.plan)]
     for k, lines in enumerate(kernels(compiled.assembly)):
         for loop in innermost(lines):
             parts.append(f"kernel {k}, {loop[0].rstrip(':')}: {counts(loop)}\n" + "\n".join(loop))

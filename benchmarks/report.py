@@ -7,6 +7,7 @@ from benchmarks import roofline
 
 PEERS = ("numpy", "jax", "numba", "numexpr", "torch")
 LABELS = {"numpy": "NumPy", "pyxla": "pyxla", "jax": "JAX", "numba": "Numba", "numexpr": "numexpr", "torch": "torch"}
+MARKS = ('<!-- benchmarks: make bench ARGS="--from FILE --readme README.md" -->', "<!-- end of benchmarks -->")
 COLORS = {"jax": "#3b6fb6", "numba": "#2a9d5c", "numexpr": "#8a6fc0", "torch": "#d1495b"}
 
 
@@ -79,6 +80,8 @@ def row(data, name, entry):
     cells = [name, duration(time_of(entry, "numpy")), duration(ours.get("steady"))]
     if "error" in ours:
         cells[2] = "fails"
+    elif ours.get("share", 1) < 0.9:
+        cells[2] = "~" + cells[2]
     cells += [f"{LABELS[peer]} {duration(theirs)}" if peer else "-", f"{factor:.2f}" if factor else "-", of_limit(data, entry)]
     first = entry["frameworks"].get(peer, {}).get("first") if peer not in (None, "numpy") else None
     memory = [f"{r['peak'] / 2**20:.1f}" if "peak" in (r := entry["frameworks"].get(f, {})) else "-" for f in ("pyxla", "numpy")]
@@ -100,9 +103,22 @@ def table(data):
     return "\n\n".join(parts)
 
 
+def short(data, names, picture):
+    """The README's part: a few cases, the means and the plot, between the two marks."""
+    rows = [row(data, name, data["cases"][name])[:5] for name in names if name in data["cases"]]
+    head = ["case", "NumPy", "pyxla", "fastest peer", "ratio"]
+    return f"{MARKS[0]}\n{aligned([head, *rows])}\n\n![times as fast as NumPy]({picture})\n\n{summary(data)}\n{MARKS[1]}"
+
+
+def put(text, part):
+    """A document with the part between its two marks replaced."""
+    before, rest = text.split(MARKS[0])
+    return before + part + rest.split(MARKS[1])[1]
+
+
 def summary(data):
-    """Geometric means of the ratio to the fastest peer."""
-    lines = ["### ratio to the fastest peer, geometric means", ""]
+    """Geometric means of the ratio to the fastest peer, and the machine."""
+    lines = ["Ratio to the fastest peer, geometric means:", ""]
     kinds = {}
     for entry in data["cases"].values():
         if factor := ratio(entry):
@@ -124,6 +140,9 @@ def summary(data):
     ]
     versions = ", ".join(f"{LABELS[f]} {v}" for f, v in data["versions"].items())
     peaks = f"{fma['float32']} (float32) and {fma['float64']} (float64) GFMA/s; copy, GB/s: {', '.join(rates)}"
+    noisy = sum(r.get("share", 1) < 0.9 for e in data["cases"].values() for r in e["frameworks"].values())
+    if noisy:
+        lines.append(f"- {noisy} measurements while other work took more than a tenth of the core (~)")
     lines += ["", f"{data['machine']['cpu']}, one core; {peaks}; {versions}; {data['date']}, {data['commit']}."]
     return "\n".join(lines)
 
@@ -184,7 +203,7 @@ def plot(data, path):
     figure, axes = plt.subplots(figsize=(8.6, 0.9 + 0.165 * len(shown)), dpi=110)
     places = range(len(shown), 0, -1)
     ours = [time_of(e, "numpy") / time_of(e, "pyxla") for _, e in shown]
-    axes.barh(places, ours, height=0.72, color="#f2a93b", label="pyxla")
+    axes.barh(places, [v - 1 for v in ours], left=1, height=0.72, color="#f2a93b", label="pyxla")
     for peer, color in COLORS.items():
         points = [(time_of(e, "numpy") / time_of(e, peer), y) for (_, e), y in zip(shown, places) if time_of(e, peer)]
         if points:

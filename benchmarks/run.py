@@ -22,7 +22,7 @@ from benchmarks.frameworks import FRAMEWORKS, ONE_THREAD
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).resolve().parent / "results"
-LONGEST = 120  # seconds for one case of one framework, its compilation included
+LONGEST = 60  # seconds for one case of one framework, its compilation included
 
 
 def python(*args):
@@ -178,6 +178,7 @@ def parse(argv):
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="report on this result, run nothing")
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="what changed since an earlier result")
     parser.add_argument("--plot", type=Path, metavar="FILE.png")
+    parser.add_argument("--readme", type=Path, metavar="README.md", help="renew this document's table and plot")
     parser.add_argument("--asm", action="store_true", help="the plans and hot loops of the cases chosen")
     parser.add_argument("--list", action="store_true", help="the names of the cases")
     options = parser.parse_args(argv)
@@ -197,8 +198,14 @@ def main(argv=None):
     print(report.table(data))
     if options.compare:
         print("\n" + report.comparison(json.loads(options.compare.read_text()), data))
-    if options.plot or (whole and out):
-        report.plot(data, options.plot or out.with_suffix(".png"))
+    kept = out or options.source
+    picture = options.plot or (kept.with_suffix(".png") if kept and (whole or options.readme) else None)
+    if picture:
+        report.plot(data, picture)
+    if options.readme:
+        names = [c.name for group in cases.GROUPS for c in cases.load(group).CASES if c.quick]
+        part = report.short(data, names, os.path.relpath(picture, options.readme.parent))
+        options.readme.write_text(report.put(options.readme.read_text(), part))
     if options.asm:
         from benchmarks import asm
 

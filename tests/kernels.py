@@ -67,6 +67,7 @@ class Driver:
         for name in ("built_error", "built_ir", "built_assembly"):
             getattr(lib, name).restype = ctypes.c_char_p
             getattr(lib, name).argtypes = [ctypes.c_void_p]
+        lib.built_fails.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_long]
         lib.built_free.argtypes = [ctypes.c_void_p]
         lib.built_grid.restype = i64
         lib.built_grid.argtypes = [ctypes.c_void_p, words]

@@ -460,6 +460,44 @@ def test_dot_in_blocks(driver):
         assert np.allclose(got[2], a @ b, rtol=1e-4, atol=1e-4)
 
 
+MATH = [(name, int(nin), (float(ulp32), float(ulp64))) for name, nin, ulp32, ulp64 in
+        re.findall(r"^ELEMENTWISE\((\w+),\s*(\d), T, \"\w*f\w*\",\s*MATH,\s*([\d.]+),\s*([\d.]+)", (CSRC / "ir/ops.def").read_text(), re.M)]
+
+
+@pytest.mark.parametrize("name,nin,ulp", MATH)
+@pytest.mark.parametrize("uses", [1, 12])
+def test_math_in_kernels(driver, name, nin, ulp, uses):
+    """Inlined, hoisted, under a mask, and as calls; special values among the others. (tests/test_math.py has the accuracy.)"""
+    for level, dtype in itertools.product(levels(driver), FLOATS):
+        k = Kernel()
+        row, ax = k.axis(3), k.axis(77)
+        size = np.dtype(dtype).itemsize
+        out, scalar = k.array(np.zeros((3, 77), dtype), True), k.array(np.zeros((uses, 3), dtype), True)
+        wide = [k.load(dtype, k.array(values(dtype, 77, i)), f"{ax}:unit") for i in range(nin)]
+        one = [[k.load(dtype, k.array(values(dtype, 3, 9 + i + 5 * u)), f"{row}:unit") for i in range(nin)] for u in range(uses)]
+        turn = k.val("less", "bool", k.val(name, dtype, *one[0]), k.const(dtype, 0))
+        v = k.val(name, dtype, *wide)
+        v = k.val("where", dtype, turn, k.val("negative", dtype, v), v)
+        k.begin(row)
+        k.begin(ax, lanes=lanes_of(level, dtype))
+        k.stmt(f"store {k.access(out, f'{row}:{77 * size} {ax}:unit')} {v}")
+        k.end()
+        for u in range(1, uses):
+            k.stmt(f"store {k.access(scalar, f'{row}:unit', off=3 * size * u)} {k.val(name, dtype, *one[u])}")
+        k.end()
+        check(driver, k, level, ulp[dtype == "float64"] + (4 if name == "cbrt" else 1))     # the C library's own error
+
+
+def test_failing_memory(driver):
+    for text in (softmax("avx2", 5, 45, "float32").text(), op_kernel("exp", 1, "float32", "float32", 100, 8, False).text()):
+        built = driver.lib.built_new(text.encode(), -1, 0)
+        n = 1
+        while driver.lib.built_fails(built, 1 if "avx2" in driver.levels() else 0, n):
+            n += 1
+        assert n > 10
+        driver.lib.built_free(built)
+
+
 # ---- random kernels ----
 
 UNARY = {"b": ["logical_not"], "i": ["negative", "absolute", "sign", "invert"], "u": ["sign", "invert"],

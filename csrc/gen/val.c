@@ -38,6 +38,7 @@ void scope_continue(Gen *g)
 
 bool scope_open(Gen *g, const Stmt *loop, LLVMValueRef var)
 {
+    if (g->e.err->kind != ERR_NONE) return false;
     if (g->depth + 1 >= MAX_SCOPES) return err_set(g->e.err, ERR_INTERNAL, "FORs nested %d deep", g->depth / 2);
     Scope *s = &g->scope[++g->depth];
     s->loop = loop;

@@ -31,6 +31,20 @@ __attribute__((visibility("default"))) Built *built_new(const char *text, int le
     return b;
 }
 
+/* Compiles while the n-th allocation from now on fails; whether it did and nothing worse than an error came of it. */
+__attribute__((visibility("default"))) int built_fails(const Built *b, int level, long n)
+{
+    Err err = {0};
+    GenResult r = {0};
+    GenThread *t = thread_of(level, &err);
+    GenOptions o = {level, false, false, false};
+    arena_fail_at(n);
+    bool good = pyxla_gen()->compile(t, b->kernel, &o, &r, &err);
+    arena_fail_at(0);
+    pyxla_gen()->result_free(&r);
+    return !good && err.kind == ERR_MEMORY;
+}
+
 __attribute__((visibility("default"))) void built_free(Built *b)
 {
     if (b->code) code_unref(b->code);

@@ -131,3 +131,12 @@ def test_reading_a_large_view_costs_no_copy():
     x = np.zeros((1000, 1000))
     f = pyxla.jit(lambda x: x[::2, ::-1].T[3:])
     assert np.shares_memory(f(x), x) and f(x).base is not None
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_index_that_is_data_through_reshapes(k):
+    def f(g, k):
+        v = np.stack((g, g + 1))
+        return np.outer(v, v[..., 0])[0, k], v[:, :1].T[0, k], v[:, 2:].reshape(-1)[k], v.reshape(4, 2)[k], (v[:, ::2] * 2).ravel()[k], v.reshape(2, 1, 2, 2)[k, 0]
+
+    check(f, np.array([0.3, -0.4, 1.0, 2.0]), k)

@@ -239,6 +239,10 @@ static uint32_t value(Lower *l, Id id, const Map *m)
     if (from) return load(l, from, n->dtype, &at);
     if (kind == KIND_VIEW) {
         Map in = *m;
+        if (m->flat && n->op != OP_reshape) {          /* the linear index holds for a buffer alone */
+            err_set(l->err, ERR_INTERNAL, "%s is read by its linear index, which only a stored array has", op_info[n->op].name);
+            return 0;
+        }
         map_through(g, id, l->gp->extent, &in);
         return lower_value(l, node_in(g, id)[0], &in);
     }

@@ -149,6 +149,23 @@ static bool row_split(int64_t off, const int64_t *step, const int64_t *extent, c
     return true;
 }
 
+/* Run-time offsets of rows [from, to) of shape s, as offsets of the only dim of t[first..last) that is not 1; false if there are more. */
+static bool offsets_merge(const Map *old, const Dim *s, int from, int to, const Dim *t, int first, int last, Map *m)
+{
+    int wide = first, n = 0;
+    for (int d = first; d < last; d++)
+        if (t[d] != 1) wide = d, n++;
+    for (int x = 0; x < old->nindex; x++) {
+        if (old->index[x].row < from || old->index[x].row >= to || n == 0) continue;     /* one element: the offset is 0 */
+        if (n > 1) return false;
+        m->index[m->nindex] = old->index[x];
+        m->index[m->nindex].row = (int8_t)wide;
+        for (int d = old->index[x].row + 1; d < to; d++) m->index[m->nindex].factor *= s[d];
+        m->nindex++;
+    }
+    return true;
+}
+
 static bool map_reshape(const Graph *g, Id id, const int64_t *extent, Map *m)
 {
     Id a = node_in(g, id)[0];
@@ -179,7 +196,7 @@ static bool map_reshape(const Graph *g, Id id, const int64_t *extent, Map *m)
             row_copy(m, j0, &old, i0);
             continue;
         }
-        for (int x = 0; x < old.nindex; x++) ok = ok && (old.index[x].row < i0 || old.index[x].row >= i);
+        ok = ok && offsets_merge(&old, s, i0, i, t, j0, j, m);
         int64_t off, step[MAX_DOMAIN];
         rows_merge(&old, s, i0, i, &off, step);
         ok = ok && row_split(off, step, extent, t, j0, j, m);

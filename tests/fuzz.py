@@ -120,7 +120,7 @@ class Program:
         if v.dtype == np.float16 or v.dtype.kind not in "biuf" or v.size > LIMIT or v.ndim > 6:
             return False
         if self.kind == "loose" and v.dtype.kind == "f":
-            return bool(np.isfinite(v).all() and (np.abs(v) < 1e6).all())
+            return bool(np.isfinite(v).all() and (np.abs(v) < 300).all())
         return True
 
     def variables(self, arrays=True):

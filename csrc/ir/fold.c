@@ -264,8 +264,25 @@ static bool skips(Dtype a, Dtype b, Dtype c)
     return dtype_info[b].kind < DKIND_FLOAT || !is_int(c) || (dtype_info[a].kind < DKIND_FLOAT && widens(a, c));
 }
 
+/* The number that 16 bits stand for, with that many bits of fraction (float16 10, bfloat16 7). */
+static double half_value(uint16_t bits, int fraction)
+{
+    int bias = fraction == 10 ? 15 : 127, exponent = (bits & 0x7FFF) >> fraction, mantissa = bits & ((1 << fraction) - 1);
+    double x = exponent ? ldexp(1 + ldexp(mantissa, -fraction), exponent - bias) : ldexp(mantissa, 1 - bias - fraction);
+    if (exponent == 2 * bias + 1)
+        x = mantissa ? NAN : INFINITY;
+    return bits >> 15 ? -x : x;
+}
+
 static Id fold_cast(const Fold *f)
 {
+    int64_t bits;
+    Dtype half = (Dtype)fold_input(f, 0)->dtype;
+    if ((half == DT_float16 || half == DT_bfloat16) && evaluates(f->type->dtype) && node_const(f->g, f->in[0], &bits)) {
+        double x = half_value((uint16_t)bits, half == DT_float16 ? 10 : 7);
+        memcpy(&bits, &x, sizeof x);
+        return graph_const(f->g, f->type->dtype, eval_elementwise(OP_cast, DT_float64, f->type->dtype, bits, 0, 0));
+    }
     Dtype from = (Dtype)fold_input(f, 0)->dtype, to = f->type->dtype;
     if (from == to)
         return f->in[0];

@@ -6,7 +6,7 @@
  * are scalars or all are vectors of e->lanes; nothing below looks at memory. No fast-math flags, no contraction, ever; a v_
  * function makes only instructions that select on every level, never a library call.
  *
- * emit_<id> (EmitFn) is the meaning of the ELEMENTWISE row <id> of ops.def; cheap ones live in elementwise.c and integer.c and
+ * emit_<id> (EmitFn) is the meaning of the ELEMENTWISE row <id> of ops.def; cheap ones live in elementwise.c, divide.c, fma.c and
  * cast.c, elementary functions in math_*.c. A lane's result must not depend on other lanes.
  *
  * An Emit lives on the stack of one compile; all it makes belongs to e->mod. The first error sticks in e->err. */

@@ -1,4 +1,5 @@
-/* Values of tracers while tracing: those that depend on no input are computed on the spot, others are refused with the cure. */
+/* Values of tracers while tracing: those that depend on no argument are computed on the spot (captured arrays
+ * are guarded then), others are refused with the cure. */
 #include "py/tracer.h"
 #include "py/error.h"
 #include "run/exec.h"
@@ -51,6 +52,27 @@ static void input_layout(PyArrayObject *a, PlanInput *out, void **data)
         out->stride[k] = PyArray_DIM(a, k) > 1 ? PyArray_STRIDE(a, k) : 0;
 }
 
+/* Largest captured array whose elements a guard compares at every call. */
+#define GUARDED_BYTES (1 << 16)
+
+/* Elements of captured arrays that a value was computed from become guards; false with an exception. */
+static bool guard_captured(Trace *t, const Graph *g, const int *inputs)
+{
+    for (uint32_t k = 0; k < g->inputs.len; k++) {
+        PyObject *array = t->inputs.at[inputs[k]].object;
+        if (t->priv->facts.at[inputs[k]].constant)
+            continue;
+        if (PyArray_NBYTES((PyArrayObject *)array) > GUARDED_BYTES) {
+            error_raise_at(error_class(ERR_LIMIT), "the function asks for a value computed from a large captured array (a global, closure variable or "
+                           "attribute) while it is traced; compute the value outside and keep it as a number", t, t->graph->src);
+            return false;
+        }
+        if (!guard_elements(t->guards, array))
+            return false;
+    }
+    return true;
+}
+
 static bool run(Arena *a, Err *err, const Trace *t, const Graph *g, const int *inputs, void *result)
 {
     uint32_t n = g->inputs.len;
@@ -79,7 +101,7 @@ static PyObject *compute(Trace *t, Id id)
     int *inputs;
     Arena *a = arena_new(&err);
     Graph *g = a ? extract(a, t->graph, id, &inputs) : NULL;
-    PyObject *array = g ? array_new(t->graph, id) : NULL;
+    PyObject *array = g && guard_captured(t, g, inputs) ? array_new(t->graph, id) : NULL;
     if (array && !run(a, &err, t, g, inputs, PyArray_DATA((PyArrayObject *)array)))
         Py_CLEAR(array);
     if (!array && !PyErr_Occurred())
@@ -104,7 +126,7 @@ static void raise_unknown(Trace *t, Id id, const char *what, const char *cure)
     text_put(&text, "%s needs a value that is known only when the compiled function runs: ", what);
     describe(&text, g, id);
     if (n->op == OP_input)
-        text_put(&text, ", %s", t->inputs.at[node_attr(g, id)[0]].kind == INPUT_CAPTURED ? "a captured array" : "an argument");
+        text_put(&text, ", an argument");
     else {
         text_put(&text, ", the result of %s(", op_info[n->op].name);
         for (int k = 0; k < n->nin && k < 4; k++) {
@@ -131,7 +153,7 @@ PyObject *tracer_value(Tracer *x, const char *what, const char *cure)
             memcpy(PyArray_DATA((PyArrayObject *)array), &bits, dtype_info[node_at(t->graph, id)->dtype].bytes);
         return array;
     }
-    if (!trace_depends(t, id))
+    if (!(trace_depends(t, id) & DEPENDS_ARGUMENTS))
         return compute(t, id);
     raise_unknown(t, id, what, cure);
     return NULL;

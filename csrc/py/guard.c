@@ -3,6 +3,7 @@
 #include "py/error.h"
 
 typedef struct { int reg; bool type_only; PyObject *value; } ValueGuard;
+typedef struct { PyObject *array, *copy; } ElementsGuard;
 
 /* A step from an object that is known to be the expected one to the next: where the code found a global, a closure variable, an attribute.
  * Kinds as in pyxla/_capture.py. */
@@ -16,6 +17,8 @@ typedef struct {
 struct GuardList {
     ValueGuard *values;
     int nvalues, values_cap;
+    ElementsGuard *elements;
+    int nelements;
     Step *steps;
     int nsteps;
 };
@@ -30,13 +33,20 @@ void guards_free(struct GuardList *g)
         Py_XDECREF(g->steps[k].key);
         Py_XDECREF(g->steps[k].expected);
     }
+    for (int k = 0; k < g->nelements; k++) {
+        Py_DECREF(g->elements[k].array);
+        Py_DECREF(g->elements[k].copy);
+    }
     PyMem_Free(g->values);
+    PyMem_Free(g->elements);
     PyMem_Free(g->steps);
     PyMem_Free(g);
 }
 
 int guards_traverse(const struct GuardList *g, visitproc visit, void *arg)
 {
+    for (int k = 0; k < g->nelements; k++)
+        Py_VISIT(g->elements[k].array);
     for (int k = 0; k < g->nsteps; k++) {
         Py_VISIT(g->steps[k].key);
         Py_VISIT(g->steps[k].expected);
@@ -44,7 +54,7 @@ int guards_traverse(const struct GuardList *g, visitproc visit, void *arg)
     return 0;
 }
 
-int guards_count(const struct GuardList *g) { return g->nvalues + g->nsteps; }
+int guards_count(const struct GuardList *g) { return g->nvalues + g->nelements + g->nsteps; }
 
 /* ---- making ---- */
 
@@ -71,6 +81,23 @@ static bool add_value(struct GuardList *g, int reg, PyObject *value, bool type_o
 
 bool guard_value(struct GuardList *g, int reg, PyObject *value) { return add_value(g, reg, value, false); }
 bool guard_type(struct GuardList *g, int reg, PyObject *value) { return add_value(g, reg, value, true); }
+
+bool guard_elements(struct GuardList *g, PyObject *array)
+{
+    for (int k = 0; k < g->nelements; k++)
+        if (g->elements[k].array == array)
+            return true;
+    ElementsGuard *at = PyMem_Realloc(g->elements, (g->nelements + 1) * sizeof *at);
+    if (!at) {
+        PyErr_NoMemory();
+        return false;
+    }
+    g->elements = at;
+    PyObject *copy = PyArray_NewCopy((PyArrayObject *)array, NPY_CORDER);
+    if (copy)
+        g->elements[g->nelements++] = (ElementsGuard){Py_NewRef(array), copy};
+    return copy != NULL;
+}
 
 static bool read_step(PyObject *tuple, int index, Step *out)
 {
@@ -193,6 +220,18 @@ static int step_holds(const Step *s, int k, PyObject *const *leaves, PyObject **
     return same;
 }
 
+/* Elements compared as bytes; dtype and shape are the entry's concern, but must agree for the comparison. */
+static int elements_hold(const ElementsGuard *e)
+{
+    PyArrayObject *a = (PyArrayObject *)e->array, *b = (PyArrayObject *)e->copy;
+    if (PyArray_NBYTES(a) != PyArray_NBYTES(b) || PyArray_TYPE(a) != PyArray_TYPE(b))
+        return 0;
+    PyArrayObject *now = (PyArrayObject *)(PyArray_IS_C_CONTIGUOUS(a) ? Py_NewRef(a) : PyArray_NewCopy(a, NPY_CORDER));
+    int same = now ? !memcmp(PyArray_DATA(now), PyArray_DATA(b), PyArray_NBYTES(b)) : -1;
+    Py_XDECREF(now);
+    return same;
+}
+
 static PyObject *step_path(const struct GuardList *g, int k)
 {
     const Step *s = &g->steps[k];
@@ -237,6 +276,14 @@ int guards_check(const struct GuardList *g, PyObject *const *leaves, PyObject *c
         int holds = value_holds(v, regs);
         if (holds <= 0) {
             if (!holds && why && !(*why = PyUnicode_FromFormat("a Python number was %R, is %R", v->value, regs[v->reg])))
+                return -1;
+            return holds;
+        }
+    }
+    for (int k = 0; k < g->nelements; k++) {
+        int holds = elements_hold(&g->elements[k]);
+        if (holds <= 0) {
+            if (!holds && why && !(*why = PyUnicode_FromString("elements of a captured array, whose value the function asked for, changed")))
                 return -1;
             return holds;
         }

@@ -275,17 +275,24 @@ void trace_rely_layout(Trace *t)
     }
 }
 
-bool trace_depends(Trace *t, Id id)
+static unsigned input_depends(const Trace *t, int input)
+{
+    if (t->priv->facts.at[input].constant)
+        return 0;
+    return t->inputs.at[input].kind == INPUT_CAPTURED ? DEPENDS_CAPTURED : DEPENDS_ARGUMENTS;
+}
+
+unsigned trace_depends(Trace *t, Id id)
 {
     struct TracePrivate *p = t->priv;
     while (p->depends.len <= id) {
         Id n = p->depends.len;
         uint8_t *d = vec_push(t->arena, &p->depends);
         if (!d)
-            return true;
+            return DEPENDS_ARGUMENTS;
         const Node *node = node_at(t->graph, n);
         if (n && node->op == OP_input)
-            *d = !p->facts.at[node_attr(t->graph, n)[0]].constant;
+            *d = (uint8_t)input_depends(t, (int)node_attr(t->graph, n)[0]);
         for (int k = 0; n && k < node->nin; k++)
             *d |= p->depends.at[node_in(t->graph, n)[k]];
     }

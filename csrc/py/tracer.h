@@ -80,7 +80,7 @@ struct TracePrivate {
     VEC(PyObject *) leaves;       /* tracers by leaf, strong */
     PyObject *handler, *handler_before;   /* NumPy's memory handler in this trace, and outside */
     PyObject *captured;           /* dict: id of an array -> number of its input */
-    VEC(uint8_t) depends;         /* per node: it depends on an input */
+    VEC(uint8_t) depends;         /* per node: DEPENDS_ bits */
     VEC(Undo) journal;
     int marks;                    /* open marks; the journal is kept only under one */
     bool ended;
@@ -116,8 +116,9 @@ void trace_rely_layout(Trace *t);
 TraceMark trace_mark(Trace *t);
 void trace_rollback(Trace *t, TraceMark mark);
 void trace_commit(Trace *t);
-/* Whether a node depends on an input that can change (finish, concrete values). */
-bool trace_depends(Trace *t, Id id);
+/* What a node's value depends on. */
+enum { DEPENDS_ARGUMENTS = 1, DEPENDS_CAPTURED = 2 };
+unsigned trace_depends(Trace *t, Id id);
 
 /* ---- cell.c: tracers, views, writes; NULL or false with an exception ---- */
 /* A new array object with this value. */
@@ -231,7 +232,9 @@ PyObject *scalar_concrete(Tracer *x);
 struct GuardList *guards_new(void);
 bool guard_value(struct GuardList *g, int reg, PyObject *value);           /* this register has this value */
 bool guard_type(struct GuardList *g, int reg, PyObject *value);            /* ... a value of this type */
-/* Steps that capture.py found: a list of (kind, parent, key, expected). */
+/* This array has the elements it has now. */
+bool guard_elements(struct GuardList *g, PyObject *array);
+/* Steps that _capture.py found: a list of (kind, parent, key, expected). */
 bool guard_steps(struct GuardList *g, PyObject *steps);
 
 /* ---- concrete.c ---- */

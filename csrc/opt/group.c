@@ -499,7 +499,7 @@ typedef struct {
     Grouping *gr;
     Id buffer;
     uint32_t last, floor;        /* the highest group of a piece so far; the lowest that the next ones may join */
-    bool last_piece;             /* nothing is written over the next pieces */
+    int below;                   /* updates that will write over the next pieces */
 } Place;
 
 static bool constant_box(const Box *box, int rank);
@@ -599,7 +599,7 @@ static bool place_node(Place *p, Id id, const Box *outer);
 static bool place_piece(Place *p, Id v, const Box *box)
 {
     if (p->gr->info[v].inner) return place_node(p, v, box);
-    if (p->last_piece && p->gr->info[v].group && !p->gr->info[v].placed && constant_box(box, node_at(p->gr->g, v)->rank)) {
+    if (!p->below && p->gr->info[v].group && !p->gr->info[v].placed && constant_box(box, node_at(p->gr->g, v)->rank)) {
         p->gr->info[v].placed = p->buffer;
         p->gr->info[v].placed_box = box;
     }
@@ -639,11 +639,12 @@ static bool place_update(Place *p, Id id, const Box *outer)
     if (carry) {
         if (!carry_rest(p, x, box, node_shape(g, in[1]))) return false;
     } else {
+        p->below++;
         if (inner ? !place_node(p, x, outer) : !place_value(p, x, outer)) return false;
+        p->below--;
         p->floor = p->last + 1;
     }
     box_compose(box, outer, rank);
-    p->last_piece = !outer;
     return place_piece(p, in[1], box);
 }
 
@@ -660,8 +661,7 @@ static bool place_concatenate(Place *p, Id id, const Box *outer)
         box->off[axis] = at;
         box_compose(box, outer, rank);
         at += node_shape(g, v)[axis];
-        p->last_piece = !outer;
-        if (!place_piece(p, v, box)) return false;
+            if (!place_piece(p, v, box)) return false;
     }
     return true;
 }

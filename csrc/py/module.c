@@ -210,6 +210,8 @@ static int module_exec(PyObject *module)
     if (!intern_names() || !read_environment() || !error_module_init(module) || !tree_module_init() || !result_module_init() || !add_types(module)
         || !jit_module_init(module) || !inspect_module_init(module) || !find_generator(module) || tracer_module_init(module) < 0)
         return -1;
+    if (Py_AtExit(compile_shutdown) < 0)        /* after all of Python's own handlers, which may still compile */
+        return PyErr_SetString(PyExc_ImportError, "too many exit functions are registered in this process"), -1;
     state.ready = true;
     return 0;
 }

@@ -309,7 +309,7 @@ static void on_fatal(const char *message)
     for (;;) pause();
 }
 
-/* ---- making and ending threads; the lock is held ---- */
+/* ---- making threads; the lock is held ---- */
 
 static int most_threads(void)
 {
@@ -344,24 +344,6 @@ static void make_compilers(void)
         Unit *u = queue_take();
         err_set(u->err, ERR_COMPILE, "cannot start a thread to compile on");
         unit_finish(u, false);
-    }
-}
-
-/* At exit, before LLVM's own destructors (they were registered earlier): no thread may still be in it. */
-static void quit(void)
-{
-    pthread_mutex_lock(&table.lock);
-    table.quitting = true;
-    pthread_cond_broadcast(&table.work);
-    pthread_mutex_unlock(&table.lock);
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += EXIT_WAIT_MS / 1000;
-    for (int k = 0; k < MOST_THREADS; k++) {
-        pthread_mutex_lock(&table.lock);
-        bool made = table.compilers[k].made;
-        pthread_mutex_unlock(&table.lock);
-        if (made) pthread_timedjoin_np(table.compilers[k].thread, NULL, &end);
     }
 }
 
@@ -445,10 +427,7 @@ static const GenApi *generator(Err *err)
 {
     pthread_once(&once, init);
     pthread_mutex_lock(&open_lock);
-    if (!gen && (gen = generator_load(err))) {
-        gen->set_fatal(on_fatal);
-        atexit(quit);
-    }
+    if (!gen && (gen = generator_load(err))) gen->set_fatal(on_fatal);
     const GenApi *api = gen;
     pthread_mutex_unlock(&open_lock);
     return api;
@@ -618,4 +597,24 @@ uint32_t compile_count(void)
     uint32_t n = table.count;
     unlock_table();
     return n;
+}
+
+/* Not a handler of atexit: LLVM makes static objects when it first needs them, so those are destroyed before any handler that was
+ * registered at the first compile, under the feet of a thread that still compiles. */
+void compile_shutdown(void)
+{
+    lock_table();
+    table.quitting = true;
+    pthread_cond_broadcast(&table.work);
+    unlock_table();
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += EXIT_WAIT_MS / 1000;
+    for (int k = 0; k < MOST_THREADS; k++) {
+        lock_table();
+        bool made = table.compilers[k].made;
+        table.compilers[k].made = false;
+        unlock_table();
+        if (made) pthread_timedjoin_np(table.compilers[k].thread, NULL, &end);
+    }
 }

@@ -22,3 +22,4 @@ void compile_limits(size_t max_kernels);
 uint32_t compile_count(void);             /* kernels in the table */
 const char *compile_llvm_version(Err *err);
 void compile_set_generator(const char *path);   /* the shared object; set by py/ before the first compile */
+void compile_shutdown(void);              /* before exit(), for good: ends the compiler threads, waiting for what they compile */

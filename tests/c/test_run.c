@@ -862,5 +862,10 @@ int main(int argc, char **argv)
     }
     remove_fakes();
     pool_shutdown();
+    compile_shutdown();
+    Err err = {0};
+    Code *c;
+    CompileStats stats = {0};
+    CHECK(argc > 1 || (!compile_numbers(70, 1, &c, &stats, &err) && err.kind == ERR_COMPILE));
     return failures != 0;
 }

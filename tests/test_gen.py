@@ -460,6 +460,24 @@ def test_dot_in_blocks(driver):
         assert np.allclose(got[2], a @ b, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("kk", [0, 7, 50])
+def test_dot_of_packed_panels(driver, kk):
+    """B in panels of 16 columns, A in blocks of 8 along k: all blocks run inside the DOT."""
+    for level in levels(driver):
+        k = Kernel()
+        m, n = 13, 40
+        am, an, ak = k.axis(m), k.axis(n, block=16), k.axis(kk, block=8)
+        a, b = values("float32", m * 56, 1, True).reshape(7, m, 8), values("float32", 3 * kk * 16, 2, True).reshape(3, kk, 16)
+        A, B, C = k.array(a), k.array(b), k.array(np.ones((m, n), "float32"), True)
+        x = [k.access(C, f"{am}:{4 * n} {an}:unit/same"), k.access(A, f"{am}:32 {ak}:unit/{k.arg(4 * m * 8)}"),
+             k.access(B, f"{an}:unit/{kk * 64} {ak}:64/same")]
+        k.stmt(f"dot {x[0]} = {x[1]} {x[2]} over {am} {an} {ak}")
+        got, want = run(driver, k, level), run(driver, k, None)
+        assert np.allclose(got[2], want[2], rtol=1e-4, atol=1e-4)
+        whole = a.transpose(1, 0, 2).reshape(m, 56)[:, :kk] @ b.transpose(1, 0, 2).reshape(kk, 48)[:, :n]
+        assert np.allclose(got[2], whole, rtol=1e-4, atol=1e-4)
+
+
 MATH = [(name, int(nin), (float(ulp32), float(ulp64))) for name, nin, ulp32, ulp64 in
         re.findall(r"^ELEMENTWISE\((\w+),\s*(\d), T, \"\w*f\w*\",\s*MATH,\s*([\d.]+),\s*([\d.]+)", (CSRC / "ir/ops.def").read_text(), re.M)]
 

@@ -19,6 +19,9 @@ typedef struct {
     Stride by_m[3], by_n[3], by_k[3];
     unsigned lanes;
     int rows, vectors;
+    LLVMValueRef outer[3][3];                  /* per axis m, n, k and array: bytes between blocks */
+    int32_t block[3];
+    bool apart[3];                             /* the axis runs here, and its blocks are not evenly apart */
 } Dot;
 
 /* ---- small things ---- */
@@ -364,23 +367,54 @@ static bool block_runs(const Gen *g, uint32_t axis)
     return false;
 }
 
-/* Strides along an axis. One that is blocked but runs whole here must step evenly. */
-static bool axis_strides(Dot *d, uint32_t axis, Stride *out, LLVMValueRef *extent)
+/* Strides along an axis. One whose blocks lie apart and do not run here has d->apart. */
+static void axis_strides(Dot *d, int which, uint32_t axis, Stride *out, LLVMValueRef *extent)
 {
     Gen *g = d->g;
     const Axis *a = &g->k->axes.at[axis];
     bool runs = a->block && block_runs(g, axis), even = true;
-    Stmt inside = {.kind = STMT_FOR, .part = PART_WITHIN, .axis = (uint16_t)axis};
+    Stmt inside = {.kind = STMT_FOR, .part = PART_WITHIN, .axis = (uint16_t)axis}, outside = {.kind = STMT_FOR, .part = PART_BLOCKS, .axis = (uint16_t)axis};
     *extent = runs ? within_extent(g, axis) : size_of(g, a);
     for (int i = 0; i < 3; i++) {
+        bool literal;
+        int64_t bytes;
         Coef outer = d->x[i]->outer[axis];
         out[i].v = access_stride(g, d->x[i], &inside, &out[i].literal, &out[i].bytes);
         even &= outer.kind == COEF_SAME || (outer.kind == COEF_ZERO && !access_moves(g, d->x[i], &inside));
+        d->outer[which][i] = access_stride(g, d->x[i], &outside, &literal, &bytes);
     }
-    bool one_block = is_number(*extent) && number(*extent) <= a->block;
-    if (a->block && !runs && !even && !one_block)
-        return err_set(g->e.err, ERR_INTERNAL, "a DOT over a whole axis whose blocks lie apart");
-    return true;
+    d->block[which] = a->block;
+    d->apart[which] = a->block && !runs && !even;
+}
+
+static void multiply_blocks(Dot *d, int which);
+
+static void multiply_block(Dot *d, LLVMValueRef i, void *context)
+{
+    LLVMBuilderRef b = d->g->e.b;
+    int which = *(int *)context;
+    Dot in = *d;
+    LLVMValueRef *extents[3] = {&in.m, &in.n, &in.k}, block = int64_const(d->g, d->block[which]);
+    LLVMValueRef left = LLVMBuildSub(b, *extents[which], LLVMBuildMul(b, i, block, ""), "");
+    *extents[which] = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, left, block, ""), left, block, "");
+    for (int j = 0; j < 3; j++) in.ptr[j] = byte_offset(d->g, d->ptr[j], LLVMBuildMul(b, i, d->outer[which][j], ""));
+    if (which == 2) in.add = LLVMBuildOr(b, d->add, LLVMBuildICmp(b, LLVMIntNE, i, int64_const(d->g, 0), ""), "");
+    multiply_blocks(&in, which + 1);
+}
+
+/* Axes from `which` on (m, n, k) whose blocks lie apart run block by block. No k at all still is one block, which sets C. */
+static void multiply_blocks(Dot *d, int which)
+{
+    LLVMBuilderRef b = d->g->e.b;
+    while (which < 3 && !d->apart[which]) which++;
+    if (which == 3) {
+        multiply_some(d);
+        return;
+    }
+    LLVMValueRef extent = which == 0 ? d->m : which == 1 ? d->n : d->k, one = int64_const(d->g, 1);
+    LLVMValueRef n = LLVMBuildUDiv(b, LLVMBuildAdd(b, extent, int64_const(d->g, d->block[which] - 1), ""), int64_const(d->g, d->block[which]), "");
+    if (which == 2) n = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, n, one, ""), one, n, "");
+    loop_from(d, int64_const(d->g, 0), n, 1, multiply_block, &which, which < 2 ? LLVMBuildICmp(b, LLVMIntSGT, n, int64_const(d->g, 0), "") : NULL);
 }
 
 void dot_emit(Gen *g, const Stmt *s)
@@ -392,7 +426,9 @@ void dot_emit(Gen *g, const Stmt *s)
     d->add = LLVMConstInt(LLVMInt1TypeInContext(g->e.ctx), s->add, 0);
     for (int i = 0; i < 3; i++) d->x[i] = &g->k->accesses.at[access[i]];
     d->dt = g->k->arrays.at[d->x[C]->array].dtype;
-    if (!axis_strides(d, s->axis, d->by_m, &d->m) || !axis_strides(d, s->axis_n, d->by_n, &d->n) || !axis_strides(d, s->axis_k, d->by_k, &d->k)) return;
+    axis_strides(d, 0, s->axis, d->by_m, &d->m);
+    axis_strides(d, 1, s->axis_n, d->by_n, &d->n);
+    axis_strides(d, 2, s->axis_k, d->by_k, &d->k);
     for (int i = 0; i < 3; i++) d->ptr[i] = access_base(g, access[i]);
-    multiply_some(d);
+    multiply_blocks(d, 0);
 }

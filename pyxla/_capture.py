@@ -5,6 +5,7 @@ mentions, and lists each step with what it leads to now. csrc/py/guard.c checks 
 captured numbers, functions and objects are never frozen. (Elements of arrays are no guards: they are read at every call.)"""
 import dis
 import functools
+import random
 import sys
 import types
 from weakref import WeakKeyDictionary
@@ -47,6 +48,22 @@ def foreign(module):
     """Whether code of this module (by name) is taken as it is: Python's own, NumPy's and pyxla's."""
     top = (module or "").partition(".")[0]
     return top in ("numpy", "pyxla") or top in sys.stdlib_module_names and top != "__main__"
+
+
+def draws(value):
+    """Whether a value is a source of random numbers: a module of them, a generator, or a method of one."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__ in ("random", "numpy.random")
+    numpy_random = sys.modules.get("numpy.random")
+    kinds = (random.Random,) + ((numpy_random.Generator, numpy_random.RandomState) if numpy_random else ())
+    return isinstance(value, kinds) or isinstance(getattr(value, "__self__", None), kinds)
+
+
+def refuse_random(what, code):
+    raise _core.TraceError(
+        f"{what} in a traced function: its numbers would be drawn once, while tracing, and stay the same in every call; draw them outside "
+        f"and pass them as an argument (in {code.co_name}, {code.co_filename}:{code.co_firstlineno})"
+    )
 
 
 class Walk:
@@ -109,6 +126,8 @@ class Walk:
         for name in sorted(names):
             if name in f.__globals__:
                 value = f.__globals__[name]
+                if draws(value) or value is np and "random" in attributes:
+                    refuse_random(f"{name}.random" if value is np else name, f.__code__)
                 step = top if isinstance(value, types.ModuleType) else self.add(GLOBAL, top, name, value)
                 self.visit(step if not isinstance(value, types.ModuleType) else self.root(value), value)
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
@@ -117,6 +136,8 @@ class Walk:
                     value = cell.cell_contents
                 except ValueError:
                     continue
+                if draws(value):
+                    refuse_random(name, f.__code__)
                 self.visit(self.add(CELL, self.root(cell), name, value), value)
 
     def items(self, step, container):
@@ -156,6 +177,9 @@ class Walk:
                     continue
                 found = getattr(value, name)
             self.asked.add((id(value), name))
+            if draws(found):
+                raise _core.TraceError(f"the attribute {name} of a {type(value).__name__} that the traced function reads is a source of random "
+                                       "numbers, which would be drawn once, while tracing; draw them outside and pass them as an argument")
             if isinstance(value, type) and hasattr(found, "__get__") and not isinstance(found, types.FunctionType):
                 continue
             self.visit(self.add(ATTRIBUTE, step, name, found) if not isinstance(found, types.ModuleType) else self.root(found), found)
@@ -174,6 +198,9 @@ def steps(function, leaves):
     walk = Walk()
     walk.visit(walk.root(function), function)
     for k, leaf in enumerate(leaves):
+        if draws(leaf):
+            raise _core.TraceError("an argument is a source of random numbers, which would be drawn once, while tracing; "
+                                   "draw them outside and pass the numbers")
         if not isinstance(leaf, CONSTANTS) and not hasattr(leaf, "__array_ufunc__"):
             walk.visit(walk.add(LEAF, k, None, leaf), leaf)
     walk.finish()

@@ -5,6 +5,7 @@
  * a function that is not as expected stays as it is. PYXLA_HOOKS=0 leaves all as it is. */
 #include "py/tracer.h"
 #include "py/error.h"
+#include "run/caller.h"
 
 #define CREATORS(X) X(empty) X(zeros) X(array) X(asarray) X(asanyarray) X(ascontiguousarray) X(arange)
 
@@ -31,7 +32,11 @@ static int active;                /* running traces of the process */
 static bool disabled;
 static PyObject *install, *uninstall;
 
-static bool redirected(const Hook *h) { return trace_current() && h->creator && !caller_is_numpy(); }
+/* Compiled extensions have no Python frame: what they make for themselves is not the user's array. */
+static bool redirected(const Hook *h)
+{
+    return trace_current() && h->creator && !caller_is_numpy() && !caller_is_foreign((const void *)PyObject_Vectorcall);
+}
 
 static PyObject *call_fast(const Hook *h, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
 {

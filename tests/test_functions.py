@@ -157,7 +157,7 @@ def scalar_forms():
             yield text, eval(f"lambda S: {text}", space)
 
 
-@pytest.mark.parametrize(("text", "f"), scalar_forms(), ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(("text", "f"), list(scalar_forms()), ids=lambda v: v if isinstance(v, str) else "")
 @pytest.mark.parametrize("value", [Z, S, np.array(3), np.int32(3)], ids=["0d", "scalar", "0d-int", "scalar-int"])
 def test_one_number(text, f, value):
     try:

@@ -21,12 +21,12 @@ class Model:
 @pytest.mark.parametrize("f", [lambda x: x + np.random.rand(3), lambda x: x + rng.normal(size=3), lambda x: x + draw(3),
                                lambda x: x * random.random(), Model().call], ids=range(5))
 def test_refused(f):
-    with pytest.raises(pyxla.TraceError, match="random.*pass"):
+    with pytest.raises(pyxla.TraceError, match="drawn once"):
         pyxla.jit(f)(np.zeros(3))
 
 
 def test_generator_argument():
-    with pytest.raises(pyxla.TraceError, match="random"):
+    with pytest.raises(TypeError, match="random generator"):
         pyxla.jit(lambda x, r: x)(np.zeros(3), rng)
 
 

@@ -193,7 +193,7 @@ static bool add_words(Region *r, const Draft *d, uint32_t words)
 }
 
 /* Patches of the arrays that stayed operands, and of status words. */
-static bool add_patches(Region *r, const Merge *m, const Draft *d, uint32_t words)
+static bool add_patches(Region *r, const Draft *d, uint32_t words)
 {
     for (uint32_t i = 0; i < d->patches.len; i++) {
         DraftPatch p = d->patches.at[i];
@@ -203,7 +203,6 @@ static bool add_patches(Region *r, const Merge *m, const Draft *d, uint32_t word
             const Array *a = &r->k->arrays.at[j];
             used = used || (a->kind == ARRAY_OPERAND && a->arg == (int32_t)p.word);
         }
-        (void)m;
         DraftPatch *to = used ? vec_push(r->arena, &r->d->patches) : NULL;
         if (to) *to = p;
         else if (used) return false;
@@ -216,7 +215,7 @@ static bool region_add(Region *r, const Merge *m, uint32_t at, uint32_t from, ui
     const Draft *d = &m->in->at[at];
     const Kernel *k = d->kernel;
     Shift s = { .words = r->d->words.len, .vals = r->k->vals.len - 1, .accesses = r->k->accesses.len, .states = r->k->states.len };
-    uint32_t used = 1u << r->unit, first_array = r->k->arrays.len;
+    uint32_t used = 1u << r->unit;
     s.array = arena_alloc(r->arena, sizeof *s.array * (k->arrays.len + 1));
     if (!s.array || !add_words(r, d, s.words)) return false;
     for (uint32_t i = 0; i < k->axes.len; i++) {
@@ -233,7 +232,6 @@ static bool region_add(Region *r, const Merge *m, uint32_t at, uint32_t from, ui
             s.array[i] = kernel_array(r->arena, r->k, a);
         }
     }
-    (void)first_array;
     for (uint32_t i = 0; i < k->accesses.len; i++) add_access(r, &k->accesses.at[i], k, &s);
     for (uint32_t i = 1; i < k->vals.len; i++) add_val(r, k->vals.at[i], &s);
     for (uint32_t i = 0; i < k->states.len; i++) {
@@ -244,7 +242,7 @@ static bool region_add(Region *r, const Merge *m, uint32_t at, uint32_t from, ui
     for (uint32_t i = 0; i < k->stmts.len; i++) add_stmt(r, k->stmts.at[i], &s, stmts);
     kernel_close(r->k, body);
     r->d->ns += d->ns;
-    return add_patches(r, m, d, s.words) && !m->gr->g->err->kind;
+    return add_patches(r, d, s.words) && !m->gr->g->err->kind;
 }
 
 /* ---- which launches ---- */
@@ -310,6 +308,13 @@ static bool find_lives(Merge *m)
     return true;
 }
 
+/* A failed check ends the run before the next launch: what follows stays a launch of its own. */
+static bool has_check(const Draft *d)
+{
+    for (uint32_t i = 0; i < d->kernel->stmts.len; i++) if (d->kernel->stmts.at[i].kind == STMT_CHECK) return true;
+    return false;
+}
+
 bool merge_small(Grouping *gr, const Buffers *b, const Drafts *in, Drafts *out)
 {
     Merge m = { .gr = gr, .b = b, .in = in };
@@ -318,7 +323,7 @@ bool merge_small(Grouping *gr, const Buffers *b, const Drafts *in, Drafts *out)
     for (uint32_t i = 0; i < in->len; i++) hash[i] = kernel_hash(in->at[i].kernel);
     for (uint32_t i = 0; i < in->len;) {
         uint32_t end = i, vals = 0;
-        while (end < in->len && is_small(&m, &in->at[end])) vals += in->at[end++].kernel->vals.len;
+        while (end < in->len && is_small(&m, &in->at[end]) && !(end > i && has_check(&in->at[end - 1]))) vals += in->at[end++].kernel->vals.len;
         if (end == i) {
             Draft *d = vec_push(gr->arena, out);
             if (!d) return false;

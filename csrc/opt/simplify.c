@@ -4,16 +4,19 @@
 #include <string.h>
 #include "opt/plan.h"
 
-typedef struct { const Graph *old; Graph *g; Id *map; bool *live; } Pass;
+typedef struct { const Graph *old; Graph *g; Id *map; bool *live; uint32_t *uses; } Pass;
 
 static void mark_live(Pass *p)
 {
     const Graph *o = p->old;
-    for (uint32_t i = 0; i < o->outputs.len; i++) p->live[o->outputs.at[i]] = true;
+    for (uint32_t i = 0; i < o->outputs.len; i++) p->live[o->outputs.at[i]] = true, p->uses[o->outputs.at[i]]++;
     for (uint32_t i = 0; i < o->checks.len; i++) p->live[o->checks.at[i]] = true;
     for (Id id = o->nodes.len - 1; id > 0; id--)
         if (p->live[id])
-            for (int i = 0; i < node_at(o, id)->nin; i++) p->live[node_in(o, id)[i]] = true;
+            for (int i = 0; i < node_at(o, id)->nin; i++) {
+                p->live[node_in(o, id)[i]] = true;
+                p->uses[node_in(o, id)[i]]++;
+            }
 }
 
 /* (..., m, k) x (..., k, n) as a broadcast product and a sum: vectors, and matrices so small that one loop holds them. */
@@ -153,6 +156,22 @@ static Id var_unit(Graph *g, Id x, const int64_t *attr)
     return graph_binary(g, OP_divide, m2, graph_broadcast(g, free, node_shape(g, m2), node_at(g, m2)->rank));
 }
 
+/* fma=True: a product that only this sum uses is not rounded. A rule of the graph, so it depends on nothing but the program. */
+static Id multiply_add(Pass *p, Id id, const Id *in)
+{
+    const Node *n = node_at(p->old, id);
+    Graph *g = p->g;
+    if (!(n->mode & MODE_FMA) || (n->op != OP_add && n->op != OP_subtract) || (n->dtype != DT_float32 && n->dtype != DT_float64)) return 0;
+    for (int i = 0; i < 2; i++) {
+        const Node *m = node_at(g, in[i]);
+        if (m->op != OP_multiply || !(m->mode & MODE_FMA) || p->uses[node_in(p->old, id)[i]] != 1) continue;
+        Id a[3] = { node_in(g, in[i])[0], node_in(g, in[i])[1], in[1 - i] };
+        if (n->op == OP_subtract) a[i ? 0 : 2] = graph_unary(g, OP_negative, a[i ? 0 : 2]);
+        return graph_add(g, OP_fma, a, 3, NULL, 0, n->dtype, NULL, 0);
+    }
+    return 0;
+}
+
 static Id rebuild(Pass *p, Id id)
 {
     const Node *n = node_at(p->old, id);
@@ -164,6 +183,7 @@ static Id rebuild(Pass *p, Id id)
     g->src = n->src;
     g->mode = n->mode;
     const int64_t *attr = node_attr(p->old, id);
+    if ((r = multiply_add(p, id, in)) || g->err->kind) return r;
     if (op_info[n->op].kind == KIND_ELEMENTWISE) r = sink_reshape(g, n->op, in, n->nin, n->dtype);
     if (n->op == OP_dot) r = dot_small(g, in[0], in[1]);
     if (op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
@@ -176,8 +196,9 @@ static Id rebuild(Pass *p, Id id)
 Graph *simplify(Arena *a, const Graph *old)
 {
     Graph *g = graph_new(a);
-    Pass p = { old, g, arena_alloc(a, sizeof(Id) * old->nodes.len), arena_alloc(a, old->nodes.len) };
-    if (!g || !p.map || !p.live) return NULL;
+    Pass p = { old, g, arena_alloc(a, sizeof(Id) * old->nodes.len), arena_alloc(a, old->nodes.len),
+               arena_alloc(a, sizeof(uint32_t) * old->nodes.len) };
+    if (!g || !p.map || !p.live || !p.uses) return NULL;
     g->limit = UINT32_MAX;
     mark_live(&p);
     for (uint32_t i = 0; i < old->inputs.len; i++) {

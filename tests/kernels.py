@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CSRC = ROOT / "csrc"
 CODE = {"bool": "b1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32",
         "uint64": "u64", "float32": "f32", "float64": "f64"}
-LEVELS = {"sse2": 0, "avx2": 1, "avx512": 2}
-VECTOR = {"sse2": 16, "avx2": 32, "avx512": 64}
+LEVELS = {"sse2": 0, "avx2": 1, "avx512": 2, "neon": 3}
+VECTOR = {"sse2": 16, "avx2": 32, "avx512": 64, "neon": 16}
 
 
 def build_driver(tmp):
@@ -76,6 +76,8 @@ class Driver:
 
     def levels(self):
         """What this machine runs, lowest first."""
+        if os.uname().machine != "x86_64":
+            return ["neon"]
         flags = set(next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")).split())
         have = {"sse2": True, "avx2": {"avx2", "fma", "bmi2", "f16c"} <= flags, "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags}
         return [level for level, ok in have.items() if ok]
@@ -140,7 +142,7 @@ class Kernel:
 
     def const(self, dtype, x):
         x = np.dtype(dtype).type(x)
-        return self.val("const", dtype, int(x) if x.dtype.kind != "f" else "0x%x" % int(x.view(f"u{x.itemsize}")))
+        return self.val("const", dtype, int(x) if x.dtype.kind != "f" else hex(int(x.view(f"u{x.itemsize}"))))
 
     def load(self, dtype, array, terms="", **kw):
         return self.val("load", dtype, self.access(array, terms, **kw))

@@ -344,7 +344,7 @@ def test_scan(driver):
         k = Kernel()
         cols, rows, s = k.axis(19), k.axis(n), k.state("sum", "float32")
         v = k.load("float32", k.array(values("float32", 19 * n, 1, True).reshape(n, 19)), f"{rows}:76 {cols}:unit")
-        after, before = k.array(np.zeros((n, 19), "float32"), True), k.array(np.zeros((n, 19), "float32"), True)
+        after = k.array(np.zeros((n, 19), "float32"), True)
         read = k.val("state", "float32", f"{s}.0")
         terms = f"{rows}:76 {cols}:unit"
         k.begin(cols, lanes=lanes_of(level, "float32"))
@@ -391,7 +391,8 @@ def test_body_made_once_under_a_mask(driver):
 def test_check(driver):
     for level, n, bad in itertools.product(levels(driver), (5, 40), (None, 0, 3, 37)):
         k = Kernel()
-        ax, status = k.axis(n), k.array(np.zeros(1, "int64"), True)
+        ax = k.axis(n)
+        k.array(np.zeros(1, "int64"), True)
         x = values("int32", n, 1)
         x[:] = 5
         if bad is not None and bad < n:

@@ -337,15 +337,16 @@ static const struct { PyCFunction fast, tuple, plain; } trampolines[METHOD_COUNT
 #undef X
 };
 
-static void save_method(Method *m, int k)
+/* Prepares the exchange of a type's method by the one of ours that has its calling convention. */
+static void save_method(Method *m, PyTypeObject *type, PyCFunction fast, PyCFunction tuple, PyCFunction plain)
 {
-    PyObject *descr = PyDict_GetItemString(PyArray_Type.tp_dict, m->name);
+    PyObject *descr = PyDict_GetItemString(type->tp_dict, m->name);
     if (!descr || !Py_IS_TYPE(descr, &PyMethodDescr_Type))
         return;
     PyMethodDef *def = ((PyMethodDescrObject *)descr)->d_method;
     int flags = def->ml_flags;
-    PyCFunction ours = flags == (METH_FASTCALL | METH_KEYWORDS) ? trampolines[k].fast : flags == (METH_VARARGS | METH_KEYWORDS) ? trampolines[k].tuple
-                       : flags == METH_NOARGS || flags == METH_O || flags == METH_VARARGS ? trampolines[k].plain : NULL;
+    PyCFunction ours = flags == (METH_FASTCALL | METH_KEYWORDS) ? fast : flags == (METH_VARARGS | METH_KEYWORDS) ? tuple
+                       : flags == METH_NOARGS || flags == METH_O || flags == METH_VARARGS ? plain : NULL;
     if (!ours)
         return;
     m->descr = (PyMethodDescrObject *)descr;
@@ -396,6 +397,43 @@ static PyObject *function_vectorcall(PyObject *f, PyObject *const *args, size_t 
     return call_adopted(function_call, f, args, n, kwnames);
 }
 
+/* np.add.reduce(a) and the like: methods of the ufunc type, whose arguments are adopted. */
+#define UFUNC_METHODS(X) X(reduce) X(accumulate) X(outer) X(reduceat) X(at)
+enum {
+#define X(name) UFUNC_##name,
+    UFUNC_METHODS(X)
+#undef X
+    UFUNC_METHOD_COUNT
+};
+static Method ufunc_methods[UFUNC_METHOD_COUNT] = {
+#define X(id) [UFUNC_##id] = {.name = #id},
+    UFUNC_METHODS(X)
+#undef X
+};
+
+#define X(name) \
+    static PyObject *original_##name(PyObject *self, PyObject *const *args, size_t n, PyObject *kwnames) \
+    { \
+        return ((FastFunction)(void (*)(void))ufunc_methods[UFUNC_##name].original->ml_meth)(self, args, PyVectorcall_NARGS(n), kwnames); \
+    } \
+    static PyObject *ufunc_##name(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) \
+    { \
+        return call_adopted(original_##name, self, args, (size_t)n, kwnames); \
+    }
+UFUNC_METHODS(X)
+#undef X
+
+static void save_ufunc_methods(void)
+{
+    static const PyCFunction ours[] = {
+#define X(name) (PyCFunction)(void (*)(void))ufunc_##name,
+        UFUNC_METHODS(X)
+#undef X
+    };
+    for (int k = 0; k < UFUNC_METHOD_COUNT; k++)
+        save_method(&ufunc_methods[k], &PyUFunc_Type, ours[k], NULL, NULL);
+}
+
 static bool is_function(PyObject *f)
 {
     return !strcmp(Py_TYPE(f)->tp_name, "numpy._ArrayFunctionDispatcher") && Py_TYPE(f)->tp_vectorcall_offset > 0;
@@ -439,16 +477,23 @@ bool adopt_init(void)
 {
     save_slots();
     for (int k = 0; k < METHOD_COUNT; k++)
-        save_method(&methods[k], k);
+        save_method(&methods[k], &PyArray_Type, trampolines[k].fast, trampolines[k].tuple, trampolines[k].plain);
+    save_ufunc_methods();
     return save_module("numpy") && save_module("numpy.linalg") && save_module("numpy.fft");
+}
+
+static void exchange_methods(Method *m, int n, bool ours)
+{
+    for (int k = 0; k < n; k++)
+        if (m[k].descr)
+            m[k].descr->d_method = ours ? &m[k].ours : m[k].original;
 }
 
 void adopt_exchange(bool ours)
 {
     exchange_slots(ours);
-    for (int k = 0; k < METHOD_COUNT; k++)
-        if (methods[k].descr)
-            methods[k].descr->d_method = ours ? &methods[k].ours : methods[k].original;
+    exchange_methods(methods, METHOD_COUNT, ours);
+    exchange_methods(ufunc_methods, UFUNC_METHOD_COUNT, ours);
     for (int k = 0; k < ncallables; k++) {
         vectorcallfunc original = callables[k].original;
         *vectorcall_of(callables[k].callable) = !ours ? original : original == ufunc_call ? ufunc_vectorcall : function_vectorcall;

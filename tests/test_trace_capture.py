@@ -1,0 +1,178 @@
+"""Captured state is never frozen: numbers, functions and objects are guards, arrays are read at every call."""
+import functools
+
+import numpy as np
+import pytest
+
+import pyxla
+
+X = np.arange(4.0)
+K = 2.0
+W = np.ones(4)
+CONFIG = {"a": 1.0, "deep": {"list": [1.0, 2.0]}}
+
+
+def helper(x):
+    return x + K
+
+
+def test_global_number():
+    global K
+    f, g = pyxla.jit(lambda x: x * K), pyxla.jit(lambda x: helper(x))
+    for K in (2.0, 3.0, 2.0):
+        assert np.array_equal(f(X), X * K)
+        assert np.array_equal(g(X), X + K)
+    assert f.cache_info().traces == 2
+
+
+def test_global_array():
+    global W
+    f = pyxla.jit(lambda x: x * W)
+    for k in (1, 2, 3):
+        W[:] = k
+        assert np.array_equal(f(X), X * k)
+    assert f.cache_info().traces == 1
+    W = np.full(4, 7.0)
+    assert np.array_equal(f(X), X * 7)
+
+
+READS = [
+    lambda x: x * W.sum(), lambda x: x * (W + 1), lambda x: x * np.exp(W), lambda x: x * W[0], lambda x: x * np.sum(W), lambda x: x + W.reshape(2, 2).max(),
+    lambda x: np.stack([W, W])[0] + x, lambda x: x * W[1:].mean(), lambda x: x * sum(W), lambda x: x * np.add.reduce(W), lambda x: x + W @ W, lambda x: x - (-W),
+    lambda x: x * W.T.copy(), lambda x: np.where(W > 1, x, -x), lambda x: [x * w for w in W], lambda x: x * np.array(W)[1], lambda x: x * float(W[0]),
+    lambda x: x if W[0] > 1 else -x, lambda x: x if (W == 1).all() else -x, lambda x: x[int(W[2]) - 1], lambda x: x if 5 in W else -x,
+]
+
+
+@pytest.mark.parametrize("f", READS, ids=range(len(READS)))
+def test_array_read_by_numpy(f):
+    global W
+    W = np.ones(4)
+    g = pyxla.jit(f)
+    for k in (1.0, 2.0, 3.0, 1.0):
+        W[:3] = k
+        np.testing.assert_allclose(g(X), f(X))
+
+
+def test_container():
+    f = pyxla.jit(lambda x: x * CONFIG["a"] + CONFIG["deep"]["list"][1])
+    want = lambda: X * CONFIG["a"] + CONFIG["deep"]["list"][1]
+    assert np.array_equal(f(X), want())
+    CONFIG["a"] = 5.0
+    assert np.array_equal(f(X), want())
+    CONFIG["deep"]["list"][1] = 9.0
+    assert np.array_equal(f(X), want())
+    assert f.cache_info().traces == 3
+    assert np.array_equal(f(X), want())
+    assert f.cache_info().traces == 3
+
+
+def test_closure():
+    def make():
+        n = 1
+
+        def inner(x):
+            return x + n
+
+        def change(v):
+            nonlocal n
+            n = v
+        return inner, change
+
+    inner, change = make()
+    f = pyxla.jit(inner)
+    for n in (1, 5, 1):
+        change(n)
+        assert np.array_equal(f(X), X + n)
+
+
+class Layer:
+    def __init__(self, w):
+        self.w, self.scale = w, 1.0
+
+    @property
+    def twice(self):
+        return self.scale * 2
+
+    def apply(self, x):
+        return x * self.w * self.twice
+
+
+class Model:
+    def __init__(self):
+        self.layers = [Layer(np.ones(4)), Layer(np.ones(4))]
+
+    @pyxla.jit
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer.apply(x)
+        return x
+
+
+def plain(model, x):
+    for layer in model.layers:
+        x = layer.apply(x)
+    return x
+
+
+def test_objects():
+    m = Model()
+    same = lambda: np.array_equal(m.forward(X), plain(m, X))
+    assert same()
+    m.layers[1].w[:] = 3
+    assert same()
+    m.layers[0].scale = 4.0
+    assert same()
+    m.layers[0].w = np.full(4, 5.0)
+    assert same()
+    m.layers.append(Layer(np.full(4, 2.0)))
+    assert same()
+    m.layers[2].scale = 0.5
+    assert same()
+    Layer.apply, before = lambda self, x: x + self.w, Layer.apply
+    assert same()
+    Layer.apply = before
+
+
+def test_partial_and_replaced_function():
+    global helper
+    f = pyxla.jit(functools.partial(lambda k, x: helper(x) * k, 3.0))
+    assert np.array_equal(f(X), (X + K) * 3)
+    before = helper
+    try:
+        helper = lambda x: x - 1
+        assert np.array_equal(f(X), (X - 1) * 3)
+    finally:
+        helper = before
+
+
+def test_nothing_changes_nothing_traces():
+    m = Model()
+    for _ in range(5):
+        m.forward(X)
+    info = Model.forward.cache_info()
+    f = pyxla.jit(lambda x: helper(x) * CONFIG["a"] + W)
+    for _ in range(5):
+        f(X)
+    assert f.cache_info().traces == 1
+    assert info.hits >= 4
+
+
+def test_array_changed_by_numpy_behind_the_trace():
+    class Sneaky:
+        array = np.ones(4)
+
+        def change(self):
+            np.copyto.__wrapped__ if hasattr(np.copyto, "__wrapped__") else None
+            memoryview(self.array)[0] = 5.0
+
+    s = Sneaky()
+    Sneaky.array[:] = 1
+
+    def f(x):
+        y = x + s.array
+        s.change()
+        return y
+
+    with pytest.raises(pyxla.TraceError, match="changed"):
+        pyxla.jit(f)(X)

@@ -1,0 +1,171 @@
+"""Every way in which a function cannot be traced says what, where and what to do instead."""
+import math
+import threading
+
+import numpy as np
+import pytest
+
+import pyxla
+
+X = np.arange(12.0).reshape(3, 4)
+G = np.ones((3, 4))
+
+
+def branch(x):
+    return x if x[0, 0] > 0 else -x
+
+
+def store_captured(x):
+    G[0] = x[0]
+    return x
+
+
+def store_captured_by_numpy(x):
+    G[0] = 5.0
+    return x
+
+
+def add_captured(x):
+    global G
+    G += x
+    return x
+
+
+DATA = [
+    (branch, "bool() needs a value", "np.where"),
+    (lambda x: not (x > 0), "bool() needs a value", "np.logical_not"),
+    (lambda x: float(x[0, 0]), "float() needs a value", "astype(float)"),
+    (lambda x: int(x.sum()), "int() needs a value", "the result of reduce_sum(float64(3,4))"),
+    (lambda x: math.sqrt(x[0, 0]), "float() needs a value", "np functions"),
+    (lambda x: list(range(x[0, 0].astype(int))), "a range", "Python int argument"),
+    (lambda x: [1, 2][x[0, 0].astype(int)], "an index", "int64()"),
+    (lambda x: complex(x[0, 0]), "complex() needs a value", "astype(complex)"),
+    (lambda x: f"{x[0, 0]:.3f}", "a format", "outside"),
+    (lambda x: {x[0, 0]: 1}, "a hash", "Python number"),
+    (lambda x: x.tolist(), "needs a value", "outside"),
+    (store_captured, "a store into a captured array", "pass the array as an argument"),
+    (store_captured_by_numpy, "a store into a captured array", "pass the array as an argument"),
+    (add_captured, "a store into a captured array", "pass the array as an argument"),
+    (lambda x: np.add(x, 1, out=G), "a store into a captured array", "pass the array as an argument"),
+]
+UNSUPPORTED = [
+    (lambda x: np.sort(x), "numpy.sort", "compute it outside"),
+    (lambda x: np.frexp(x), "np.frexp", "compute it outside"),
+    (lambda x: x.strides, "ndarray.strides", "any memory layout"),
+    (lambda x: x[x > 0], "an array of bools", "np.where"),
+    (lambda x: x[[0, 1]], "an array or a list", "slices"),
+    (lambda x: np.add(x, 1, where=x > 1), "where= of a ufunc without out=", "np.where"),
+]
+
+
+@pytest.mark.parametrize(("f", "what", "cure"), DATA, ids=range(len(DATA)))
+def test_data(f, what, cure):
+    with pytest.raises(pyxla.TraceError) as e:
+        pyxla.jit(f)(X)
+    assert what in str(e.value)
+    assert cure in str(e.value)
+    assert f"{__file__}:{f.__code__.co_firstlineno}"[:-3] in str(e.value)
+    assert np.array_equal(G, np.ones((3, 4)))
+
+
+@pytest.mark.parametrize(("f", "what", "cure"), UNSUPPORTED, ids=range(len(UNSUPPORTED)))
+def test_unsupported(f, what, cure):
+    with pytest.raises(pyxla.UnsupportedError) as e:
+        pyxla.jit(f)(X)
+    assert what in str(e.value)
+    assert cure in str(e.value)
+    assert f"{__file__}:{f.__code__.co_firstlineno}" in str(e.value)
+
+
+NUMPY = [
+    (lambda x: x + np.ones(5), ValueError, "operands could not be broadcast together with shapes (3,4) (5,)"),
+    (lambda x: x[5], IndexError, "index 5 is out of bounds for axis 0 with size 3"),
+    (lambda x: x[0, 0, 0], IndexError, "too many indices for array: array is 2-dimensional, but 3 were indexed"),
+    (lambda x: x.__setitem__(0, np.ones(3)), ValueError, "could not broadcast input array from shape (3,) into shape (4,)"),
+    (lambda x: x.__iadd__(np.ones((2, 3, 4))), ValueError, "non-broadcastable output operand with shape (3,4) doesn't match the broadcast shape (2,3,4)"),
+    (lambda x: (x > 0) - (x < 0), TypeError, "numpy boolean subtract"),
+    (lambda x: x.astype(int).__iadd__(1.5), TypeError, "Cannot cast ufunc 'add' output from dtype('float64') to dtype('int64')"),
+    (lambda x: x.astype(np.uint8) + 300, OverflowError, "Python integer 300 out of bounds for uint8"),
+    (lambda x: x.astype(int) ** -1, ValueError, "Integers to negative integer powers are not allowed."),
+    (lambda x: np.broadcast_to(x[0], (3, 4)).__setitem__(0, 1), ValueError, "read-only"),
+    (lambda x: len(x.sum()), TypeError, ""),
+    (lambda x: list(x.sum()), TypeError, ""),
+    (lambda x: {x: 1}, TypeError, "unhashable type"),
+    (lambda x: x.nonsense, AttributeError, "nonsense"),
+    (lambda x: x.reshape(5, -1), ValueError, "cannot reshape array of size 12 into shape (5,"),
+]
+
+
+@pytest.mark.parametrize(("f", "kind", "text"), NUMPY, ids=range(len(NUMPY)))
+def test_as_numpy(f, kind, text):
+    with pytest.raises(kind):
+        f(X.copy())
+    with pytest.raises(kind) as e:
+        pyxla.jit(f)(X.copy())
+    assert text in str(e.value)
+
+
+def test_a_caught_error_does_not_end_the_trace():
+    @pyxla.jit
+    def f(x):
+        try:
+            x = x + np.ones(5)
+        except ValueError:
+            x = x + 1
+        return x
+
+    assert np.array_equal(f(X), X + 1)
+
+
+def test_printing(capsys):
+    @pyxla.jit
+    def f(x, n):
+        print(x, x[0, 0], x[0, 0, None], x[...], n, f"{x}", repr(x.T))
+        return x
+
+    f(X, 3)
+    assert capsys.readouterr().out == "Tracer(float64[3, 4]) Tracer(float64) Tracer(float64[1]) Tracer(float64[3, 4]) Tracer(int) Tracer(float64[3, 4]) Tracer(float64[4, 3])\n"
+
+
+LEAKS = [lambda x: x + 1, lambda x: np.exp(x), lambda x: x[0], lambda x: x.shape, lambda x: x.sum(), lambda x: bool(x), lambda x: x.__setitem__(0, 1),
+         lambda x: pyxla.jit(lambda y: y + x)(X)]
+
+
+@pytest.mark.parametrize("use", LEAKS, ids=range(len(LEAKS)))
+def test_leak(use):
+    kept = []
+    pyxla.jit(lambda x: (kept.append(x), x)[1])(X)
+    assert repr(kept[0]) == "Tracer(of an ended trace)"
+    with pytest.raises(pyxla.TraceError, match="leaked"):
+        use(kept[0])
+
+
+def test_other_thread():
+    errors = []
+
+    @pyxla.jit
+    def f(x):
+        def work():
+            try:
+                x + 1
+            except pyxla.TraceError as e:
+                errors.append(str(e))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return x
+
+    f(X)
+    assert "another thread" in errors[0]
+
+
+def test_op_limit():
+    @pyxla.jit
+    def f(x):
+        for i in range(1_000_000):
+            x = x * 1.5 + i
+        return x
+
+    with pytest.raises(pyxla.TraceError, match=rf"100000 operations.*{__file__}:\d+, in f"):
+        f(X)

@@ -1,0 +1,124 @@
+"""Python numbers as arguments: run-time values that Python computes with, guarded only where a value is asked for."""
+import math
+
+import numpy as np
+import pytest
+from checking import check
+
+import pyxla
+
+X = np.arange(12.0).reshape(3, 4)
+I = X.astype(np.int64)
+U8 = X.astype(np.uint8)
+
+
+def branch(x, n):
+    return x + n if n > 2 else x - n
+
+
+def loop(x, n):
+    for k in range(int(n)):
+        x = x + k * n
+    return x
+
+
+PROGRAMS = [
+    lambda x, n: x * n, lambda x, n: n - x, lambda x, n: (n * 2, n + 1.5, n / 2, n // 2, n % 3, -n, abs(n), n**2, n > 2, n == 3, round(n), n),
+    lambda x, n: divmod(n, 2), lambda x, n: 2**-n * x, lambda x, n: (x < n, x == n, n >= x, x != n), lambda x, n: x**n, lambda x, n: x ** (n / 2),
+    lambda x, n: (math.sqrt(n) * x, float(n), int(n), bool(n), math.floor(n), f"{n:.2f}"), lambda x, n: (np.sqrt(n), np.add(n, n), np.maximum(n, x)),
+    lambda x, n: np.where(x > n, x, n), lambda x, n: (max(n, 2), min(n, 7), n in (1, 2, 3)), lambda x, n: np.array([n, n + 1]), lambda x, n: (n.real, n.imag),
+    lambda x, n: np.full((2, 2), n), lambda x, n: (x.sum() * n, x[0, 0] > n), lambda x, n: (np.float32(n) * x, np.float32(x)), branch, loop,
+]
+INTEGERS = [
+    lambda x, n: (x[n], x[-n], x[:n], x[n:]), lambda x, n: x[n, n], lambda x, n: (np.zeros(n), np.ones((n, 2)), np.arange(n)), lambda x, n: x.reshape(n, -1),
+    lambda x, n: ([0] * n, "ab" * n, list(range(n))), lambda x, n: (n << 2, n & 1, n | 8, ~n, n ^ 3), lambda x, n: np.round(x, n), lambda x, n: x.sum(axis=n - 1),
+]
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=range(len(PROGRAMS)))
+@pytest.mark.parametrize("n", [2, 3, 2.5, 0.5, 2.0, 1])
+@pytest.mark.parametrize("x", [X, I, X.astype(np.float32)], ids=["f64", "i64", "f32"])
+def test_number(f, n, x):
+    check(f, x, n, rtol=1e-6)
+
+
+@pytest.mark.parametrize("f", INTEGERS, ids=range(len(INTEGERS)))
+@pytest.mark.parametrize("n", [1, 2])
+def test_integer(f, n):
+    check(f, X, n, rtol=1e-15)
+
+
+def written(x, n):
+    x[n] = n
+    x[0, n] += n
+    return x
+
+
+def test_store_at_a_number():
+    g = pyxla.jit(written)
+    for n in (0, 1, 2, -1, -3):
+        want, got = X.copy(), X.copy()
+        written(want, n)
+        g(got, n)
+        assert np.array_equal(want, got)
+    assert g.cache_info().traces == 1
+    with pytest.raises(IndexError):
+        g(X.copy(), 3)
+
+
+def test_a_new_value_does_not_trace():
+    f = pyxla.jit(lambda x, a, b: x * a + (a - b) / 2)
+    for a in np.arange(10.0).tolist():
+        assert np.array_equal(f(X, a, 3), X * a + (a - 3) / 2)
+    assert f.cache_info().traces == 1
+
+
+def test_a_value_that_is_asked_for_is_guarded():
+    f = pyxla.jit(branch)
+    for n in (1, 2, 3, 4, 1):
+        assert np.array_equal(f(X, n), branch(X, n))
+    assert f.cache_info().traces == 2       # one per answer of `n > 2`
+
+
+def test_the_exponent_is_asked_only_what_numpy_asks():
+    f = pyxla.jit(lambda x, n: x**n)
+    for n in (2.0, 3.0, 4.5, 0.5, 0.5, 7.0):
+        np.testing.assert_allclose(f(X, n), X**n)
+    assert f.cache_info().traces == 2
+
+
+def test_python_errors_and_types_at_run_time():
+    f = pyxla.jit(lambda x, n: x + 1 / n)
+    assert np.array_equal(f(X, 2), X + 0.5)
+    with pytest.raises(ZeroDivisionError):
+        f(X, 0)
+    g = pyxla.jit(lambda n: 10**n)
+    assert g(3) == 1000
+    assert g(40) == 10**40
+    assert g(-1) == 0.1
+    h = pyxla.jit(lambda x, n: x + n)
+    assert np.array_equal(h(U8, 7), U8 + 7)
+    with pytest.raises(OverflowError, match="out of bounds for uint8"):
+        h(U8, 300)
+    assert np.array_equal(h(U8, 8), U8 + 8)
+
+
+@pytest.mark.parametrize("n", [300, -1, 7, 2**70])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "uint64"])
+def test_comparison_with_a_constant_out_of_range(n, dtype):
+    check(lambda x: (x < n, x <= n, x == n, x != n, x > n, n > x, n >= x, n == x), X.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "uint64"])
+def test_comparison_with_a_number_out_of_range(dtype):
+    x = X.astype(dtype)
+    f = lambda x, n: (x < n, x <= n, x == n, x != n, x > n, n > x, n >= x)
+    g = pyxla.jit(f)
+    for n in (3, 300, -1, -300, 2**40):
+        assert all(map(np.array_equal, f(x, n), g(x, n)))
+    assert g.cache_info().traces == 1
+
+
+def test_signed_against_unsigned():
+    u, i = np.array([0, 5, 2**63 + 1], np.uint64), np.array([-1, 5, 7], np.int64)
+    check(lambda u, i: (u < i, u <= i, u == i, u != i, u > i, u >= i, i < u, i <= u, i == u, i > u), u, i)

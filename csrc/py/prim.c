@@ -439,13 +439,16 @@ static PyObject *prim_concatenate(PyObject *m, PyObject *const *args, Py_ssize_t
     Py_ssize_t len = list ? PySequence_Fast_GET_SIZE(list) : 0;
     Id *in = list && !PyErr_Occurred() ? arena_alloc(t->arena, (len + 1) * sizeof *in) : NULL;
     bool ok = in != NULL;
+    Layout layout = LAYOUT_C;    /* NumPy joins arrays in Fortran order to one in Fortran order */
     for (Py_ssize_t k = 0; ok && k < len; k++) {
         Tracer *x = operand(t, PySequence_Fast_GET_ITEM(list, k), &in[k]);
         ok = x != NULL;
+        if (ok && tracer_layout(x) > layout)
+            layout = tracer_layout(x);
         Py_XDECREF(x);
     }
     Py_XDECREF(list);
-    return ok ? tracer_array(t, graph_concatenate(t->graph, in, (int)len, (int)axis), LAYOUT_C) : NULL;
+    return ok ? tracer_array(t, graph_concatenate(t->graph, in, (int)len, (int)axis), layout) : NULL;
 }
 
 static PyObject *prim_pad(PyObject *m, PyObject *const *args, Py_ssize_t n)
@@ -458,7 +461,7 @@ static PyObject *prim_pad(PyObject *m, PyObject *const *args, Py_ssize_t n)
     PyObject *r = NULL;
     if (x && read_ints(args[2], before) == tracer_rank(x) && read_ints(args[3], after) == tracer_rank(x)) {
         Id fill = value_for_store(t, args[1], tracer_dtype(x), NULL, 0);
-        r = fill ? tracer_array(t, graph_pad(t->graph, node, fill, before, after), LAYOUT_C) : NULL;
+        r = fill ? tracer_array(t, graph_pad(t->graph, node, fill, before, after), tracer_layout(x)) : NULL;
     } else if (x && !PyErr_Occurred())
         PyErr_SetString(PyExc_ValueError, "pad() needs two margins per axis");
     Py_XDECREF(x);

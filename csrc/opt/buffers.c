@@ -12,6 +12,7 @@ typedef struct {
     VEC(Reader) uses;            /* uses.at[0] is none */
     uint32_t *first;             /* per buffer id: head of its list of terms */
     bool *at_end;                /* per buffer id: read after the last launch */
+    Id *final;                   /* per input: the buffer that lies in its memory from some launch to the end, 0: none */
     uint32_t checks;             /* the last group with a check */
 } Share;
 
@@ -99,29 +100,49 @@ static bool load_precedes(const Term *load, const Term *store)
     return load->root < store->root;
 }
 
-/* Whether a load is of the element that each store of c in the same group then writes. */
-static bool same_element(const Share *s, const Term *load, uint32_t group, Id c)
+/* The range of indices that an access of group n takes along axis d of its buffer. */
+static void term_range(const Share *s, const Term *t, uint32_t n, int d, int64_t *low, int64_t *high)
 {
-    if (load->box || s->gr->groups.at[group].dot) return false;
-    for (uint32_t u = s->first[c]; u; u = s->uses.at[u].next) {
-        const Term *t = term(s, u);
-        if (s->uses.at[u].group != group || t->kind != TERM_STORE || t->carry) continue;
-        if (!load_precedes(load, t) || load->dtype != t->dtype || !map_equal(load->map, t->map)) return false;
+    const Group *gp = &s->gr->groups.at[n];
+    *low = *high = t->map->off[d];
+    for (int k = 0; k < t->map->naxes; k++) {
+        int64_t reach = t->map->step[d][k] * (gp->extent[k] - 1);
+        if (reach < 0) *low += reach; else *high += reach;
     }
-    return true;
+}
+
+/* Whether two accesses of one array (by groups n and m) touch no common element, as far as their bounding boxes tell. */
+static bool disjoint(const Share *s, const Term *a, uint32_t n, const Term *b, uint32_t m)
+{
+    if (a->box || b->box || a->map->nindex || b->map->nindex || a->map->flat || b->map->flat) return false;
+    for (int d = 0; d < a->map->rank; d++) {
+        int64_t low_a, high_a, low_b, high_b;
+        term_range(s, a, n, d, &low_a, &high_a);
+        term_range(s, b, m, d, &low_b, &high_b);
+        if (high_a < low_b || high_b < low_a) return true;
+    }
+    return false;
+}
+
+/* Whether use t of the old contents, by group n, comes before or keeps clear of the store of the new ones by group m. */
+static bool use_precedes(const Share *s, const Term *t, uint32_t n, const Term *store, uint32_t m)
+{
+    if (n != m) return n < m || disjoint(s, t, n, store, m);
+    if (t->kind != TERM_LOAD || t->box || s->gr->groups.at[n].dot) return false;
+    return load_precedes(t, store) && t->dtype == store->dtype && map_equal(t->map, store->map);
 }
 
 /* Whether writing c over the memory that holds x loses nothing that is still read. */
 static bool may_overwrite(const Share *s, Id x, Id c)
 {
-    uint32_t w = first_writer(s, c);
     if (s->at_end[x]) return false;
     for (uint32_t u = s->first[x]; u; u = s->uses.at[u].next) {
-        const Term *t = term(s, u);
         uint32_t n = s->uses.at[u].group;
-        bool own_carry = s->gr->groups.at[n].carry && s->gr->groups.at[n].roots.at[0].buffer == c;
-        if (own_carry || n < w) continue;
-        if (t->kind == TERM_STORE || n > w || !same_element(s, t, n, c)) return false;
+        if (s->gr->groups.at[n].carry && s->gr->groups.at[n].roots.at[0].buffer == c) continue;
+        for (uint32_t v = s->first[c]; v; v = s->uses.at[v].next) {
+            const Term *store = term(s, v);
+            if (store->kind == TERM_STORE && !store->carry && !use_precedes(s, term(s, u), n, store, s->uses.at[v].group)) return false;
+        }
     }
     return true;
 }
@@ -194,14 +215,24 @@ static bool write_through(Share *s, Id b, Id input)
     return true;
 }
 
+/* Whether update c may take over the memory of x: a temporary's, or that of an input whose final contents will overwrite it. */
+static bool may_take_over(const Share *s, Id c, Id x)
+{
+    Id memory = buffers_memory(s->b, x);
+    if (!may_overwrite(s, x, c)) return false;
+    if (node_at(s->gr->g, memory)->op != OP_input) return true;
+    Id final = s->final[memory];
+    return final && final != c && first_writer(s, c) > s->checks && may_overwrite(s, c, final)
+        && (is_contiguous(s, memory) || any_layout(s, c));
+}
+
 static void share_updates(Share *s)
 {
     const Graph *g = s->gr->g;
     for (Id c = 1; c < s->gr->nnodes; c++) {
         if (node_at(g, c)->op != OP_update || !s->gr->info[c].stored || s->b->at.at[c].shares) continue;
         Id x = carried_buffer(s, c);
-        if (x && node_at(g, x)->op != OP_input && node_at(g, buffers_memory(s->b, x))->op != OP_input && may_overwrite(s, x, c))
-            take_over(s, c, x);
+        if (x && may_take_over(s, c, x)) take_over(s, c, x);
     }
 }
 
@@ -261,7 +292,8 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
     uint32_t ids = gr->nnodes + g->inputs.len;
     s.first = arena_alloc(gr->arena, sizeof *s.first * ids);
     s.at_end = arena_alloc(gr->arena, ids);
-    if (!b || !s.first || !s.at_end || !vec_push(gr->arena, &s.uses)) return NULL;
+    s.final = arena_alloc(gr->arena, sizeof *s.final * ids);
+    if (!b || !s.first || !s.at_end || !s.final || !vec_push(gr->arena, &s.uses)) return NULL;
     b->output = arena_alloc(gr->arena, sizeof(Id) * (g->outputs.len + 1));
     if (!b->output || !init_buffers(gr, b) || !index_terms(&s)) return NULL;
     for (uint32_t n = 1; n < gr->groups.len; n++)
@@ -272,7 +304,9 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
     for (uint32_t i = 0; i < g->outputs.len; i++) {
         Id base = gr->out_base.at[i];
         if (out[i].into < 0 || node_at(g, base)->op == OP_input) continue;
-        if (base != g->outputs.at[i] || !write_through(&s, base, g->inputs.at[out[i].into])) s.at_end[base] = true;
+        Id input = g->inputs.at[out[i].into];
+        if (base != g->outputs.at[i] || !write_through(&s, base, input)) s.at_end[base] = true;
+        else s.final[input] = base;
     }
     share_updates(&s);
     return place_outputs(&s, out) ? b : NULL;

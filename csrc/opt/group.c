@@ -726,6 +726,7 @@ static void count_uses(Grouping *gr)
     for (uint32_t i = 0; i < g->outputs.len; i++) gr->info[g->outputs.at[i]].uses++;
     for (Id id = g->nodes.len - 1; id > 0; id--) {
         const Node *n = node_at(g, id);
+        if (!gr->info[id].uses && n->op != OP_check) continue;                  /* dead */
         bool view = op_info[n->op].kind == KIND_VIEW;
         uint32_t add = view && gr->info[id].uses > 1 ? gr->info[id].uses : 1;
         for (int i = 0; i < n->nin; i++) gr->info[node_in(g, id)[i]].uses += add;
@@ -745,7 +746,7 @@ static void mark_inner(Grouping *gr)
     const Graph *g = gr->g;
     for (Id id = 1; id < g->nodes.len; id++) {
         const Node *n = node_at(g, id);
-        if (op_info[n->op].kind != KIND_PLACE) continue;
+        if (op_info[n->op].kind != KIND_PLACE || !gr->info[id].uses) continue;
         for (int i = 0; i < n->nin; i++) {
             Id v = node_in(g, id)[i];
             if (op_info[node_at(g, v)->op].kind != KIND_PLACE || gr->info[v].uses != 1) continue;
@@ -808,7 +809,7 @@ Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target
     count_uses(gr);
     mark_inner(gr);
     for (Id id = 1; id < g->nodes.len; id++)
-        if (!visit(gr, id)) return NULL;
+        if ((gr->info[id].uses || node_at(g, id)->op == OP_check) && !visit(gr, id)) return NULL;
     for (uint32_t i = 0; i < g->checks.len; i++)
         if (!add_check(gr, g->checks.at[i])) return NULL;
     for (uint32_t i = 0; i < g->outputs.len; i++)

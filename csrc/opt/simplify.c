@@ -172,6 +172,30 @@ static Id multiply_add(Pass *p, Id id, const Id *in)
     return 0;
 }
 
+/* A slice of a concatenate, step 1 along its axis: of the pieces that it meets. */
+static Id slice_pieces(Graph *g, const Id *in, const int64_t *step, const Dim *shape)
+{
+    Id c = in[0], piece[16];
+    int r = node_at(g, c)->rank, n = 0, axis = (int)node_attr(g, c)[0];
+    int64_t start[MAX_RANK], at = 0;
+    if (node_at(g, c)->op != OP_concatenate || step[axis] != 1 || !shape[axis]) return 0;
+    for (int d = 0; d < r; d++) if (!node_const(g, in[1 + d], &start[d])) return 0;
+    int64_t from = start[axis], to = from + shape[axis];
+    for (int i = 0; i < node_at(g, c)->nin; i++) {
+        Id x = node_in(g, c)[i];
+        int64_t end = at + node_shape(g, x)[axis], low = from > at ? from : at, high = to < end ? to : end;
+        if (low < high) {
+            Dim box[MAX_RANK];
+            memcpy(box, shape, sizeof(Dim) * (size_t)r);
+            box[axis] = high - low;
+            start[axis] = low - at;
+            if (n == 16 || !(piece[n++] = graph_slice_const(g, x, start, step, box))) return 0;
+        }
+        at = end;
+    }
+    return n == 1 ? piece[0] : graph_concatenate(g, piece, n, axis);
+}
+
 static Id rebuild(Pass *p, Id id)
 {
     const Node *n = node_at(p->old, id);
@@ -185,6 +209,7 @@ static Id rebuild(Pass *p, Id id)
     const int64_t *attr = node_attr(p->old, id);
     if ((r = multiply_add(p, id, in)) || g->err->kind) return r;
     if (op_info[n->op].kind == KIND_ELEMENTWISE) r = sink_reshape(g, n->op, in, n->nin, n->dtype);
+    if (n->op == OP_slice) r = slice_pieces(g, in, attr, node_shape(p->old, id));
     if (n->op == OP_dot) r = dot_small(g, in[0], in[1]);
     if (op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
     if (n->op == OP_reduce_var && !(r = var_unit(g, in[0], attr))) r = var_by_rows(g, in[0], attr);

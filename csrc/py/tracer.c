@@ -331,7 +331,7 @@ static PyObject *array_function(PyObject *self, PyObject *args)
     PyObject *module = PyObject_GetAttrString(f, "__module__"), *name = PyObject_GetAttrString(f, "__name__");
     if (module && name) {
         PyObject *full = PyUnicode_FromFormat("%S.%S", module, name);
-        err_set(&t->err, ERR_UNSUPPORTED, "%s is not supported in a jitted function; compute it outside, or write it with the functions that are (docs/user-guide)",
+        err_set(&t->err, ERR_UNSUPPORTED, "%s is not supported in a jitted function; compute it outside, or write it with the functions that are (docs/user_guide.md)",
                 full ? PyUnicode_AsUTF8(full) : "this NumPy function");
         t->err.src = t->graph->src;
         Py_XDECREF(full);

@@ -178,8 +178,8 @@ class Walk:
                 found = getattr(value, name)
             self.asked.add((id(value), name))
             if draws(found):
-                raise _core.TraceError(f"the attribute {name} of a {type(value).__name__} that the traced function reads gives random numbers, "
-                                       "which would be drawn once, while tracing; draw them outside and pass them as an argument")
+                raise _core.TraceError(f"the attribute {name} of a {type(value).__name__} gives random numbers, which would be drawn once, "
+                                       "while the function is traced; draw them outside and pass them as an argument")
             if isinstance(value, type) and hasattr(found, "__get__") and not isinstance(found, types.FunctionType):
                 continue
             self.visit(self.add(ATTRIBUTE, step, name, found) if not isinstance(found, types.ModuleType) else self.root(found), found)

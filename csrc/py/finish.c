@@ -42,30 +42,29 @@ static View *new_view(Trace *t, const View *v)
     return out;
 }
 
-/* The view of its array that a tracer shows, in words of memory; false: it cannot be said, or NumPy may have made a copy. */
+/* The view of its array that a tracer shows, as strides where it is no basic view (then the layout of an input is relied on); false: it
+ * cannot be said, or NumPy may have made a copy. */
 static bool view_of(Trace *t, const Tracer *x, View *out)
 {
     const Node *base = node_at(t->graph, x->cell->node);
+    const int64_t *stride = x->cell->stride;
+    int64_t offset, unit = stride ? 1 : dtype_info[base->dtype].bytes;
     if (map_view(x->map, base->rank, out))
         return true;
-    int64_t offset;
-    if (x->map->layout == LAYOUT_UNKNOWN || (x->map->layout == LAYOUT_INPUTS && x->cell->owner != OWNER_LOCAL
-        && !t->priv->facts.at[x->cell->input].contiguous))
-        return false;
     memset(out, 0, sizeof *out);
-    if (!map_strides(x->map, base->rank, node_shape(t->graph, x->cell->node), NULL, out->step, &offset))
+    if (x->cell->owner != OWNER_LOCAL || x->map->layout != LAYOUT_C)
+        trace_rely_layout(t);
+    if (x->map->layout == LAYOUT_UNKNOWN || !map_strides(x->map, base->rank, node_shape(t->graph, x->cell->node), stride, out->step, &offset))
         return false;
     out->rank = x->map->rank;
     out->base_rank = 1;
     out->flat = true;
-    out->start[0] = offset;
+    out->start[0] = offset * unit;
     memcpy(out->shape, x->map->shape, out->rank * sizeof *out->shape);
     for (int k = 0; k < out->rank; k++) {
         out->axis[k] = out->step[k] ? 0 : -1;
-        out->step[k] = out->step[k] ? out->step[k] : 1;
+        out->step[k] *= unit;
     }
-    if (x->cell->owner != OWNER_LOCAL)
-        t->inputs.at[x->cell->input].contiguous = true;
     return true;
 }
 
@@ -121,6 +120,8 @@ static bool result(Trace *t, PyObject *leaf, TraceResult *out)
         out->input = x->reg;
         return true;
     }
+    if (x->cell->origin)          /* a copy only because of the layout that the inputs have now */
+        trace_rely_layout(t);
     if (x->kind == TRACER_NUMPY_SCALAR)
         return x->cell->owner == OWNER_LEAF ? result_input(t, x, out) : result_value(t, x, out);
     if (x->cell->owner != OWNER_LOCAL && !t->priv->facts.at[x->cell->input].constant)

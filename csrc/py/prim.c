@@ -151,7 +151,7 @@ static Layout reshape_layout(const Tracer *x, const int64_t *shape, int rank, bo
     int64_t stride[MAX_RANK], out[MAX_RANK], offset;
     Layout layout = (Layout)x->cell->layout;
     *copies = false;
-    if (x->cell->owner == OWNER_LOCAL && layout == LAYOUT_INPUTS && !trace_contiguous(x->cell->trace))
+    if (x->cell->owner == OWNER_LOCAL && layout == LAYOUT_INPUTS && !trace_ordered(x->cell->trace))
         layout = LAYOUT_UNKNOWN;
     if (!map_strides(x->map, base->rank, node_shape(x->cell->trace->graph, x->cell->node), x->cell->stride, stride, &offset))
         return LAYOUT_UNKNOWN;
@@ -195,7 +195,7 @@ static PyObject *tracer_contiguous(Tracer *x)
     Layout layout = (Layout)x->cell->layout;
     if (x->map && x->map->layout > layout)
         layout = (Layout)x->map->layout;
-    if (x->cell->owner == OWNER_LOCAL && layout == LAYOUT_INPUTS && !trace_contiguous(t))
+    if (x->cell->owner == OWNER_LOCAL && layout == LAYOUT_INPUTS && !trace_ordered(t))
         layout = LAYOUT_UNKNOWN;
     bool known = map_strides(x->map, node_at(t->graph, x->cell->node)->rank, node_shape(t->graph, x->cell->node), x->cell->stride, stride, &offset);
     bool same = true;
@@ -365,14 +365,16 @@ PyObject *tracer_copy(Tracer *x)
     return node ? like(x->cell->trace, x, node) : NULL;
 }
 
-static PyObject *prim_copy(PyObject *m, PyObject *o)
+static PyObject *prim_copy(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
     Id node;
-    Tracer *x = operand(op_begin(), o, &node);
-    PyObject *r = x ? tracer_copy(x) : NULL;
+    Tracer *x = arity("copy", n, 1, 2) ? operand(op_begin(), args[0], &node) : NULL;
+    Tracer *r = x ? (Tracer *)tracer_copy(x) : NULL;
+    if (r && n == 2 && args[1] == Py_True)
+        r->cell->layout = LAYOUT_C;
     Py_XDECREF(x);
-    return r;
+    return (PyObject *)r;
 }
 
 static PyObject *prim_cast(PyObject *m, PyObject *const *args, Py_ssize_t n)
@@ -740,7 +742,7 @@ PyMethodDef prim_methods[] = {
     FAST(where, "where(c, a, b): broadcast and promoted"),
     FAST(check, "check(pred, code): must hold when the function runs"),
     FAST(as_tracer, "as_tracer(x, dtype=None): arrays are captured, numbers are constants"),
-    {"copy", prim_copy, METH_O, "copy(x): a new array"},
+    FAST(copy, "copy(x, c_order=False): a new array, in the order of x's elements in memory or in C order"),
     {"contiguous", prim_contiguous, METH_O, "contiguous(x): x, or a copy where NumPy's ascontiguousarray makes one"},
     {"iota", prim_iota, METH_O, "iota(n): 0 .. n - 1 of int64"},
     {"constant", prim_constant, METH_O, "constant(a): an ndarray nobody else holds as an array made in the function"},

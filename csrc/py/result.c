@@ -64,13 +64,13 @@ PyObject *result_over(const Output *o, PyArrayObject *base)
 
 PyObject *result_view(const View *v, PyArrayObject *base)
 {
-    npy_intp strides[MAX_RANK], item = PyArray_ITEMSIZE(base);
+    npy_intp strides[MAX_RANK];
     char *data = PyArray_BYTES(base);
     bool broadcast = false;
     for (int k = 0; k < v->base_rank; k++)
-        data += v->start[k] * (v->flat ? item : PyArray_STRIDE(base, k));
+        data += v->start[k] * (v->flat ? 1 : PyArray_STRIDE(base, k));
     for (int k = 0; k < v->rank; k++) {
-        strides[k] = v->axis[k] < 0 ? 0 : v->step[k] * (v->flat ? item : PyArray_STRIDE(base, v->axis[k]));
+        strides[k] = v->axis[k] < 0 ? 0 : v->step[k] * (v->flat ? 1 : PyArray_STRIDE(base, v->axis[k]));
         broadcast |= v->axis[k] < 0 && v->shape[k] > 1;
     }
     /* NumPy's broadcast_to() is read-only too: its elements share memory. */

@@ -142,6 +142,18 @@ static int add_input(Trace *t, TraceInput input, InputFact fact, const int64_t *
     return (int)t->inputs.len - 1;
 }
 
+static bool strides_fall(int rank, const int64_t *shape, const int64_t *stride)
+{
+    int64_t last = INT64_MAX;
+    for (int k = 0; k < rank; k++) {
+        int64_t s = stride[k] < 0 ? -stride[k] : stride[k];
+        if (shape[k] > 1 && (s == 0 || s > last))
+            return false;
+        last = shape[k] > 1 ? s : last;
+    }
+    return true;
+}
+
 static int add_array(Trace *t, PyArrayObject *a, TraceInput input, InputFact fact, const char *what)
 {
     int64_t shape[MAX_RANK], stride[MAX_RANK];
@@ -157,6 +169,7 @@ static int add_array(Trace *t, PyArrayObject *a, TraceInput input, InputFact fac
         stride[k] = PyArray_STRIDE(a, k);
     }
     fact.strides = PyArray_IS_C_CONTIGUOUS(a) ? NULL : arena_dup(t->arena, stride, rank * sizeof *stride);
+    fact.ordered = strides_fall(rank, shape, stride);
     fact.contiguous = PyArray_IS_C_CONTIGUOUS(a);
     return add_input(t, input, fact, shape, rank);
 }
@@ -174,7 +187,7 @@ static PyObject *leaf_scalar(Trace *t, int leaf, PyObject *value)
     Py_XDECREF(descr);
     if (d == DT_COUNT)
         return NULL;
-    int k = add_input(t, (TraceInput){.kind = INPUT_LEAF, .leaf = leaf, .dtype = d}, (InputFact){.contiguous = true, .readonly = true}, NULL, 0);
+    int k = add_input(t, (TraceInput){.kind = INPUT_LEAF, .leaf = leaf, .dtype = d}, (InputFact){.contiguous = true, .ordered = true, .readonly = true}, NULL, 0);
     return k < 0 ? NULL : tracer_input(t, k, OWNER_LEAF, TRACER_NUMPY_SCALAR);
 }
 
@@ -246,7 +259,7 @@ Id trace_register(Trace *t, int reg, Dtype dtype)
     RegisterInput *r = vec_push(t->arena, &p->registers);
     if (!r)
         return 0;
-    int input = add_input(t, (TraceInput){.kind = INPUT_REGISTER, .reg = reg, .dtype = dtype}, (InputFact){.contiguous = true}, NULL, 0);
+    int input = add_input(t, (TraceInput){.kind = INPUT_REGISTER, .reg = reg, .dtype = dtype}, (InputFact){.contiguous = true, .ordered = true}, NULL, 0);
     if (input < 0) {
         p->registers.len--;
         return 0;
@@ -256,10 +269,10 @@ Id trace_register(Trace *t, int reg, Dtype dtype)
     return r->node;
 }
 
-bool trace_contiguous(const Trace *t)
+bool trace_ordered(const Trace *t)
 {
     for (uint32_t k = 0; k < t->inputs.len; k++)
-        if (!t->priv->facts.at[k].contiguous)
+        if (!t->priv->facts.at[k].ordered)
             return false;
     return true;
 }

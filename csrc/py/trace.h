@@ -38,7 +38,7 @@ typedef enum {
  * and the view's element 0 is element start[] of the base. */
 typedef struct {
     int rank, base_rank; int8_t axis[MAX_RANK]; int64_t shape[MAX_RANK], step[MAX_RANK], start[MAX_RANK];
-    bool flat;                  /* the base is read as its elements in a row (base_rank 1, it is C-contiguous): step and start count elements */
+    bool flat;                  /* base_rank is 1 and step and start count bytes: the base's strides are those of the trace, part of the key of the entry */
 } View;
 
 typedef struct {

@@ -58,7 +58,7 @@ typedef struct {
 
 /* What the trace side knows of a graph input besides TraceInput. */
 typedef struct {
-    bool contiguous, readonly;    /* of the array met while tracing */
+    bool contiguous, ordered, readonly;   /* of the array met while tracing; ordered: its axes by falling strides, as in C order */
     const int64_t *strides;       /* bytes; NULL if it is contiguous */
     bool constant;                /* an array of our own whose elements never change */
     uint64_t hash;                /* CAPTURED: of its elements when it was met */
@@ -109,8 +109,8 @@ int trace_capture(Trace *t, PyObject *array);
 int trace_constant(Trace *t, PyObject *array);
 /* The input node of a number of the scalar program as dtype. 0 with the trace's error. */
 Id trace_register(Trace *t, int reg, Dtype dtype);
-/* Whether all array inputs met so far are C-contiguous. */
-bool trace_contiguous(const Trace *t);
+/* Whether all array inputs met so far have their axes in C order, so that what NumPy computes from them is C-contiguous. */
+bool trace_ordered(const Trace *t);
 /* Makes the memory layout of all array inputs, as it is now, part of the entry's key. */
 void trace_rely_layout(Trace *t);
 TraceMark trace_mark(Trace *t);

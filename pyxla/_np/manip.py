@@ -76,7 +76,7 @@ def flatten(a, order="C"):
 
 @method("copy")
 def copy_method(a, order="C"):
-    return _core.copy(a)
+    return _core.copy(a, order in ("C", "c"))
 
 
 @implements(np.copy)

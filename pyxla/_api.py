@@ -1,7 +1,9 @@
 """The public functions that are Python."""
 
 import atexit
+import importlib
 import operator
+import os
 import sys
 
 import numpy as np
@@ -9,6 +11,18 @@ import numpy as np
 from . import _core
 
 atexit.register(_core._shutdown)
+
+
+_used = False
+
+
+def _before_fork():
+    """Imports what the first trace imports: a child forked while another thread is at it would wait for that thread for ever."""
+    for name in ("_np", "_creation", "_capture") if _used else ():
+        importlib.import_module(f"pyxla.{name}")
+
+
+os.register_at_fork(before=_before_fork)
 
 
 def _numbers(value):
@@ -120,6 +134,8 @@ def jit(
     def decorate(fn):
         if isinstance(fn, (staticmethod, classmethod)):
             return type(fn)(_core.Jit(fn.__func__, *options))
+        global _used
+        _used = True
         return _core.Jit(fn, *options)
 
     return decorate if fn is None else decorate(fn)

@@ -1,5 +1,8 @@
 /* One run of a Bound: addresses of the arguments, new results, the kernels, the result tree. */
 #include <fenv.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "py/error.h"
 #include "py/jit.h"
 #include "py/result.h"
@@ -236,13 +239,13 @@ typedef struct {
     const Exec *exec;
     Frame *frame;
     bool checked;
-    volatile int stop;
-    int64_t status;
+    atomic_int stop;
+    _Atomic int64_t status;
     fenv_t mode;
     PyThread_type_lock done;
 } Job;
 
-static int64_t job_exec(Job *j, const volatile int *stop)
+static int64_t job_exec(Job *j, const atomic_int *stop)
 {
     const Frame *f = j->frame;
     return exec_run(j->exec, f->words, f->in, f->out, j->checked ? f->lo : NULL, j->checked ? f->hi : NULL, stop);
@@ -251,9 +254,10 @@ static int64_t job_exec(Job *j, const volatile int *stop)
 static void job_thread(void *arg)
 {
     Job *j = arg;
+    PyThread_type_lock done = j->done;
     fesetenv(&j->mode);
-    j->status = job_exec(j, &j->stop);
-    PyThread_release_lock(j->done);
+    j->status = job_exec(j, &j->stop);    /* the last touch of the job: it lives on the waiter's stack */
+    PyThread_release_lock(done);
 }
 
 /* Waits for a job's thread, looking for signals 20 times a second; the first exception stops the job. */
@@ -272,12 +276,14 @@ static void job_wait(Job *j)
     }
 }
 
+/* Only the main thread sees signals. Besides, another one may be a daemon, which ends at the interpreter's exit whatever it waits for. */
+static bool sees_signals(void) { return syscall(SYS_gettid) == getpid(); }
+
 /* A long run goes to a thread of its own, so that this one can see to signals: only the main thread can raise
  * KeyboardInterrupt, and only while it is in the interpreter. */
 static bool job_long(Job *j)
 {
     fegetenv(&j->mode);
-    j->stop = 0;
     j->done = PyThread_allocate_lock();
     if (!j->done)
         return false;
@@ -295,7 +301,7 @@ static int64_t run_plan(const Bound *b, Frame *f)
     Job j = {.exec = &b->exec, .frame = f, .checked = state.checked};
     if (b->ns < GIL_NS)
         return job_exec(&j, NULL);
-    if (b->ns > INTERRUPT_NS && job_long(&j))
+    if (b->ns > INTERRUPT_NS && sees_signals() && job_long(&j))
         return j.status;
     Py_BEGIN_ALLOW_THREADS
     j.status = job_exec(&j, NULL);

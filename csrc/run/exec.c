@@ -1,5 +1,4 @@
 #include "run/exec.h"
-#include <stdatomic.h>
 #include "run/memory.h"
 #include "run/pool.h"
 
@@ -13,7 +12,7 @@ typedef struct {
     int64_t *words;
     void *const *in, *const *out;
     const char *const *in_lo, *const *in_hi;
-    const volatile int *stop;
+    const atomic_int *stop;
     char *workspace, *scratch;
     int64_t status;                    /* the cell that checks write to */
     int threads;                       /* asked for once, at the first launch large enough; 0: there is none */
@@ -91,7 +90,7 @@ static void run_points(Job *j, int64_t begin, int64_t end, char *scratch)
         atomic_store(&j->failed, true);
 }
 
-static bool stopped(const Run *r) { return r->stop && *r->stop; }
+static bool stopped(const Run *r) { return r->stop && atomic_load_explicit(r->stop, memory_order_relaxed); }
 
 /* A worker's part of the launch, in pieces (PoolFn). */
 static void run_part(void *ctx, int worker, int64_t begin, int64_t end)
@@ -153,7 +152,7 @@ static int64_t run_launches(Run *r)
 }
 
 int64_t exec_run(const Exec *e, int64_t *words, void *const *in, void *const *out, const char *const *in_lo, const char *const *in_hi,
-                 const volatile int *stop)
+                 const atomic_int *stop)
 {
     Run r = {e, words, in, out, in_lo, in_hi, stop, NULL, NULL, 0, 0};
     int64_t workspace = (e->plan->workspace + 63) & ~(int64_t)63, bytes = workspace + scratch_bytes(&r);

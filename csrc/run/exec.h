@@ -1,5 +1,6 @@
 /* Runs a Plan: a loop over launches. No Python, no malloc but the workspace. */
 #pragma once
+#include <stdatomic.h>
 #include "opt/plan.h"
 #include "run/code.h"
 
@@ -14,4 +15,4 @@ typedef struct {
  * `stop` (may be NULL) is read between launches and between pieces of long ones; nonzero ends the run. Returns 0, the status of the
  * first failed check (> 0), -1 out of memory, -2 stopped, -3 interpreted and the interpreter could not (interp_kernel). */
 int64_t exec_run(const Exec *e, int64_t *words, void *const *in, void *const *out, const char *const *in_lo, const char *const *in_hi,
-                 const volatile int *stop);
+                 const atomic_int *stop);

@@ -708,7 +708,7 @@ static void sample_make(Sample *s, float ns)
     s->outs[0] = s->out;
 }
 
-static int64_t sample_run(Sample *s, Code *code, int threads, const volatile int *stop)
+static int64_t sample_run(Sample *s, Code *code, int threads, const atomic_int *stop)
 {
     int64_t words[12];
     memcpy(words, s->words, sizeof words);
@@ -727,7 +727,7 @@ static void test_exec_code(Code *code)
 {
     static Sample s;
     float ns[] = {100, 25e3f, 1e6f, 1e9f};                  /* in this thread; on two; on all; in pieces */
-    volatile int never = 0, stop = 0;
+    atomic_int never = 0, stop = 0;
     for (int k = 0; k < 4; k++)
         for (int threads = 0; threads < 5; threads++) {
             sample_make(&s, ns[k]);

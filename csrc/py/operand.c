@@ -118,7 +118,7 @@ Id operand_node(Trace *t, const Operand *x, Dtype dtype)
 
 Id broadcast_to(Graph *g, Id a, const int64_t *shape, int rank)
 {
-    if (a && node_at(g, a)->rank == rank && !memcmp(node_shape(g, a), shape, rank * sizeof *shape))
+    if (a && node_at(g, a)->rank == rank && (!rank || !memcmp(node_shape(g, a), shape, rank * sizeof *shape)))
         return a;
     return graph_broadcast(g, a, shape, rank);
 }

@@ -23,8 +23,10 @@ bool caller_is_foreign(const void *interpreter)
     void *frame[MOST_FRAMES];
     const char *symbol;
     const void *ours = object_of((const void *)caller_is_foreign, &symbol), *python = object_of(interpreter, &symbol);
-    int n = backtrace(frame, MOST_FRAMES);
-    for (int i = 0; i < n; i++) {
+    int n = backtrace(frame, MOST_FRAMES), i = 0;
+    while (i < n && object_of(frame[i], &symbol) != ours)    /* a sanitizer's own backtrace() stands in front */
+        i++;
+    for (; i < n; i++) {
         const void *object = object_of(frame[i], &symbol);
         if (object == ours) continue;
         if (object != python) return true;

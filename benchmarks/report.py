@@ -22,10 +22,9 @@ def file_name(data):
 def duration(seconds):
     if seconds is None:
         return "-"
-    for unit, scale in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
+    for unit, scale in (("s", 1), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)):
+        if seconds >= 0.9995 * scale or unit == "ns":
             return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
 
 
 def aligned(rows, left=1):

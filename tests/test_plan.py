@@ -111,6 +111,25 @@ def test_old_value_is_kept_where_it_is_read(g):
     g.check([u, g.elementwise("add", x, u)], into=[0, -1])
 
 
+@pytest.mark.parametrize("steps", [2, 3, 4, 7])
+@pytest.mark.parametrize("into", [-1, 0])
+def test_steps_over_the_same_box(g, steps, into):
+    """Each new version carries over the same border: no two of them may lie in one array."""
+    u = g.input(arr(9, 8, dtype="float64"))
+    inner = (slice(1, 8, 1), slice(1, 7, 1))
+    for _ in range(steps):
+        v = g.elementwise("add", g.slice(u, slice(0, 7, 1), slice(1, 7, 1)), g.slice(u, slice(2, 9, 1), slice(1, 7, 1)))
+        u = g.update(u, g.elementwise("subtract", v, g.slice(u, *inner)), *inner)
+    g.check([u], into=[into])
+
+
+def test_two_updates_of_one_array(g):
+    t = g.elementwise("exp", g.input(arr(9)))
+    a = g.update(t, g.slice(g.elementwise("negative", t), slice(2, 4, 1)), slice(0, 2, 1))
+    b = g.update(t, g.slice(a, slice(0, 3, 1)), slice(5, 8, 1))
+    g.check([b, g.elementwise("add", a, a)])
+
+
 def test_concatenate_pad(g):
     x, y = g.input(arr(3, 4)), g.input(arr(2, 4, seed=1))
     c = g.concatenate([x, g.elementwise("exp", y), x], 0)

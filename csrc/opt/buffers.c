@@ -215,13 +215,24 @@ static bool write_through(Share *s, Id b, Id input)
     return true;
 }
 
+/* Whether nobody but x, older versions of it and `final` lies in the memory: else what c carries over may be gone. */
+static bool has_only_versions(const Share *s, Id memory, Id x, Id final)
+{
+    for (Id y = 1; y < s->gr->nnodes; y++) {
+        if (y == final || !s->b->at.at[y].shares || buffers_memory(s->b, y) != memory) continue;
+        Id v = x;
+        while (v != y && s->b->at.at[v].shares) v = s->b->at.at[v].shares;
+        if (v != y) return false;
+    }
+    return true;
+}
+
 /* Whether update c may take over the memory of x: a temporary's, or that of an input whose final contents will overwrite it. */
 static bool may_take_over(const Share *s, Id c, Id x)
 {
-    Id memory = buffers_memory(s->b, x);
-    if (!may_overwrite(s, x, c)) return false;
+    Id memory = buffers_memory(s->b, x), final = s->final[memory];
+    if (!may_overwrite(s, x, c) || x == final || !has_only_versions(s, memory, x, final)) return false;
     if (node_at(s->gr->g, memory)->op != OP_input) return true;
-    Id final = s->final[memory];
     return final && final != c && first_writer(s, c) > s->checks && may_overwrite(s, c, final)
         && (is_contiguous(s, memory) || any_layout(s, c));
 }

@@ -295,6 +295,20 @@ static bool place_outputs(Share *s, const PlanOutput *out)
     return true;
 }
 
+/* Output i, the new contents of an input: lies in the input's memory if nothing else needs it at the end. */
+static bool write_back(Share *s, uint32_t i, Id input)
+{
+    const Graph *g = s->gr->g;
+    Id base = s->gr->out_base.at[i];
+    if (node_at(g, base)->op == OP_input || base != g->outputs.at[i]) return false;
+    for (uint32_t j = 0; j < g->outputs.len; j++)
+        if (j != i && s->gr->out_base.at[j] == base) return false;
+    s->at_end[base] = false;
+    if (!write_through(s, base, input)) return false;
+    s->final[input] = base;
+    return true;
+}
+
 Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out)
 {
     const Graph *g = gr->g;
@@ -310,15 +324,9 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
     for (uint32_t n = 1; n < gr->groups.len; n++)
         for (uint32_t i = 0; i < gr->groups.at[n].roots.len; i++)
             if (gr->groups.at[n].roots.at[i].check) s.checks = n;
+    for (uint32_t i = 0; i < g->outputs.len; i++) s.at_end[gr->out_base.at[i]] = true;
     for (uint32_t i = 0; i < g->outputs.len; i++)
-        if (out[i].into < 0 || node_at(g, gr->out_base.at[i])->op == OP_input) s.at_end[gr->out_base.at[i]] = true;
-    for (uint32_t i = 0; i < g->outputs.len; i++) {
-        Id base = gr->out_base.at[i];
-        if (out[i].into < 0 || node_at(g, base)->op == OP_input) continue;
-        Id input = g->inputs.at[out[i].into];
-        if (base != g->outputs.at[i] || !write_through(&s, base, input)) s.at_end[base] = true;
-        else s.final[input] = base;
-    }
+        if (out[i].into >= 0 && !write_back(&s, i, g->inputs.at[out[i].into])) s.at_end[gr->out_base.at[i]] = true;
     share_updates(&s);
     return place_outputs(&s, out) ? b : NULL;
 }

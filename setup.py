@@ -67,7 +67,7 @@ class Build(build_ext):
             flags.append("-DPYXLA_DEBUG")
         sanitize = os.environ.get("PYXLA_SANITIZE")
         if sanitize:
-            flags += [f"-fsanitize={sanitize}", "-fno-omit-frame-pointer"]
+            flags += [f"-fsanitize={sanitize}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
             link.append(f"-fsanitize={sanitize}")
         own = os.environ.get("CFLAGS", "").split()
         flags += [*own, "-Wno-error"] if own else []        # what others' flags make a compiler say is no failure

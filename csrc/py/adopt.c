@@ -21,7 +21,9 @@ bool adopt_begin(Trace *t)
         *own = *old;
         snprintf(own->name, sizeof own->name, "pyxla_trace");
     }
-    PyObject *capsule = own ? PyCapsule_New(own, "mem_handler", handler_free) : NULL;
+    PyObject *capsule = own ? PyCapsule_New(own, "mem_handler", handler_free) : old ? PyErr_NoMemory() : NULL;
+    if (own && !capsule)
+        PyMem_RawFree(own);
     t->priv->handler = capsule;
     t->priv->handler_before = before;
     PyObject *replaced = capsule ? PyDataMem_SetHandler(capsule) : NULL;

@@ -7,9 +7,11 @@
 static bool params_alloc(Signature *s, int n)
 {
     s->params = PyMem_Calloc(n ? n : 1, sizeof *s->params);
-    if (!s->params)
-        PyErr_NoMemory();
-    return s->params != NULL;
+    if (s->params)
+        return true;
+    s->nparams = 0;
+    PyErr_NoMemory();
+    return false;
 }
 
 /* The attribute of the function, or NULL without an exception if it is None or missing. */

@@ -441,6 +441,8 @@ static PyObject *prim_concatenate(PyObject *m, PyObject *const *args, Py_ssize_t
     Py_ssize_t len = list ? PySequence_Fast_GET_SIZE(list) : 0;
     Id *in = list && !PyErr_Occurred() ? arena_alloc(t->arena, (len + 1) * sizeof *in) : NULL;
     bool ok = in != NULL;
+    if (list && !in && !PyErr_Occurred())
+        trace_fail(t);
     Layout layout = LAYOUT_C;    /* NumPy joins arrays in Fortran order to one in Fortran order */
     for (Py_ssize_t k = 0; ok && k < len; k++) {
         Tracer *x = operand(t, PySequence_Fast_GET_ITEM(list, k), &in[k]);

@@ -96,6 +96,7 @@ static uint32_t source_intern(Trace *t, PyObject *code, int lasti)
 
 uint32_t source_here(Trace *t)
 {
+    bool failed = PyErr_Occurred() != NULL;
     PyFrameObject *f = PyEval_GetFrame();
     Py_XINCREF(f);
     uint32_t id = 0;
@@ -109,6 +110,8 @@ uint32_t source_here(Trace *t)
         Py_DECREF(f);
         f = back;
     }
+    if (!failed && PyErr_Occurred())
+        PyErr_Clear();    /* no memory to look at a frame: the place is unknown, which is no failure */
     return id;
 }
 

@@ -4,11 +4,11 @@
  *   by rows           vector loop reduced: one grid point per row, one loop over the row per phase, tiles between them
  *   by columns        vector loop kept: each vector of columns walks down the rows
  *   split             a long reduction with few results: partial states of blocks per grid point, and a kernel that combines them
- *   product           a tile of rows of the product, then the group's loops over that tile
+ *   product           schedule_dot.c
  *
  * Choices depend on extents by class, on strides and on the target, never on the number of threads. */
 #include <string.h>
-#include "opt/lower.h"
+#include "opt/schedule.h"
 
 enum {
     BLOCK = 4096,                /* elements of a sum between roundings to the wider state; of a grid point */
@@ -16,8 +16,6 @@ enum {
     ROW_BLOCK = 512,             /* rows between roundings, by columns */
     SPLIT_SIZE = 65536,
     SPLIT_BLOCK = 8192,
-    DOT_ROWS = 32,               /* rows of a product's tile */
-    DOT_TILE_BYTES = 256 * 1024,
 };
 
 /* ---- loops ---- */
@@ -89,7 +87,7 @@ static void choose_loops(Lower *l)
     }
 }
 
-static int native_lanes(const Lower *l)
+int native_lanes(const Lower *l)
 {
     int item = dtype_info[l->survey->widest].bytes, lanes = l->gr->target->vector_bytes / (item ? item : 1);
     return lanes > 64 ? 64 : lanes < 2 ? 2 : lanes;
@@ -119,7 +117,7 @@ static int choose_vector(const Lower *l)
     return best;
 }
 
-static int choose_lanes(const Lower *l, bool rows)
+int choose_lanes(const Lower *l, bool rows)
 {
     int native = native_lanes(l);
     int64_t extent = l->loop[l->vec].extent;
@@ -133,7 +131,7 @@ static int choose_lanes(const Lower *l, bool rows)
 
 /* ---- statements ---- */
 
-static uint32_t open_loop(Lower *l, int i, Part part, int lanes, bool grid)
+uint32_t open_loop(Lower *l, int i, Part part, int lanes, bool grid)
 {
     return kernel_open(l->arena, l->k, l->loop[i].axis, part, lanes, grid);
 }
@@ -278,7 +276,7 @@ static bool has_work(const Lower *l)
 }
 
 /* The innermost body: tiles, reductions, stores. */
-static void phase_body(Lower *l)
+void phase_body(Lower *l)
 {
     for (uint32_t i = 0; i < l->reductions.len; i++) {
         Reduction *r = &l->reductions.at[i];
@@ -348,7 +346,7 @@ static int open_reduced(Lower *l, int skip, uint32_t *at)
     return n;
 }
 
-static void close_all(Lower *l, const uint32_t *at, int n)
+void close_all(Lower *l, const uint32_t *at, int n)
 {
     while (n > 0) kernel_close(l->k, at[--n]);
 }
@@ -384,7 +382,7 @@ static void phase_loops(Lower *l, int blocked)
     finish_phase(l, blocked >= 0);
 }
 
-static void all_phases(Lower *l, int blocked)
+void all_phases(Lower *l, int blocked)
 {
     for (l->phase = 0; l->phase < l->survey->phases; l->phase++) {
         store_roots(l, true);
@@ -434,7 +432,7 @@ static void make_axes(Lower *l, int blocked, int32_t block)
 }
 
 /* Tiles: the reduced axes contiguous, the vector loop innermost where it is kept. */
-static void make_tiles(Lower *l, int64_t columns)
+void make_tiles(Lower *l, int64_t columns)
 {
     for (uint32_t t = 0; t < l->survey->tiles.len; t++) {
         Dtype dt = node_at(l->gr->g, l->survey->tiles.at[t])->dtype;
@@ -618,112 +616,6 @@ static int choose_split(const Lower *l, int32_t *block)
     return split;
 }
 
-/* ---- products ---- */
-
-/* Bytes per loop of operand `which` (rows m, columns k of A; rows k, columns n of B) over the loops batch..., m, n, k. */
-static bool dot_operand(Lower *l, int which, int64_t *step, Id *buffer, int64_t *off)
-{
-    const Graph *g = l->gr->g;
-    Id dot = l->gp->dot, id = node_in(g, dot)[which];
-    int rank = node_at(g, dot)->rank, nd = l->gp->naxes;
-    int8_t axis[MAX_RANK];
-    int64_t extent[MAX_DOMAIN + 1];
-    if (nd == MAX_DOMAIN) return err_set(l->err, ERR_UNSUPPORTED, "a product over more than %d axes", MAX_DOMAIN - 1);
-    memcpy(axis, l->gr->info[dot].axis, sizeof axis);
-    memcpy(extent, l->gp->extent, sizeof l->gp->extent);
-    extent[nd] = node_shape(g, node_in(g, dot)[0])[rank - 1];
-    axis[rank - (which ? 2 : 1)] = extent[nd] == 1 ? -1 : (int8_t)nd;
-    Map m;
-    map_select(&m, rank, nd + 1, axis);
-    while (node_at(g, id)->op != OP_input && !group_reads(l->gr, l->n, id)) {
-        map_through(g, id, extent, &m);
-        id = node_in(g, id)[0];
-    }
-    *buffer = id;
-    int64_t by_domain[MAX_DOMAIN];
-    lower_steps(l, id, &m, by_domain, off);
-    for (int i = 0; i < l->nloops; i++) step[i] = by_domain[l->loop[i].domain];
-    return true;
-}
-
-/* An access of a product: the buffer's array, steps by loop. */
-static uint32_t dot_access(Lower *l, Id buffer, const int64_t *step, int64_t off)
-{
-    Dtype dt = l->buffers->at.at[buffer].dtype;
-    return lower_strided(l, lower_array(l, buffer, dt, false), dt, step, NULL, off);
-}
-
-/* Whether the product itself is all that is stored, so that it can be written in place. */
-static const Root *dot_direct(const Lower *l)
-{
-    const Root *r = l->gp->roots.len == 1 ? &l->gp->roots.at[0] : NULL;
-    return r && r->value == l->gp->dot && !r->check && !l->survey->reduces.len ? r : NULL;
-}
-
-static uint32_t dot_target(Lower *l, const Root *direct, int im, int in, int64_t rows, int64_t columns)
-{
-    Dtype dt = node_at(l->gr->g, l->gp->dot)->dtype;
-    if (direct) {
-        const Map *to = root_map(l->gr, l->gp, direct);
-        return to ? lower_access(l, direct->buffer, dt, to, true) : 0;
-    }
-    int64_t step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1];
-    for (int i = 0; i < l->nloops; i++) outer[i] = i == im || i == in ? 0 : -1;
-    step[in] = dtype_info[dt].bytes;
-    step[im] = dtype_info[dt].bytes * columns;
-    uint32_t array = lower_scratch(l, dt, rows * columns * dtype_info[dt].bytes);
-    l->dot_tile = lower_strided(l, array, dt, step, outer, 0) + 1;
-    return l->dot_tile - 1;
-}
-
-/* A product: grid over batches, row blocks and (unless rows are reduced) column blocks. */
-static bool form_dot(Lower *l)
-{
-    const Graph *g = l->gr->g;
-    Id dot = l->gp->dot, ba, bb;
-    int rank = node_at(g, dot)->rank, im = -1, in = -1, n = 0;
-    for (int i = 0; i < l->nloops; i++) {
-        if (l->loop[i].domain == l->gr->info[dot].axis[rank - 2]) im = i;
-        if (l->loop[i].domain == l->gr->info[dot].axis[rank - 1]) in = i;
-    }
-    int ik = l->nloops;
-    l->loop[l->nloops++] = (Loop){ .extent = node_shape(g, node_in(g, dot)[0])[rank - 1], .domain = l->gp->naxes };
-    int64_t sa[MAX_DOMAIN + 1], sb[MAX_DOMAIN + 1], oa, ob;
-    if (!dot_operand(l, 0, sa, &ba, &oa) || !dot_operand(l, 1, sb, &bb, &ob)) return false;
-    const Root *direct = dot_direct(l);
-    int item = dtype_info[node_at(g, dot)->dtype].bytes;
-    int64_t wide = DOT_TILE_BYTES / (DOT_ROWS * item);
-    bool blocked_n = !l->gp->reduced && l->loop[in].extent > wide;
-    l->vec = in;
-    l->lanes = choose_lanes(l, false);
-    for (int i = 0; i < l->nloops; i++)
-        l->loop[i].axis = lower_axis(l, l->loop[i].extent, i == im ? DOT_ROWS : i == in && blocked_n ? (int32_t)wide : 0);
-    uint32_t at[MAX_DOMAIN + 2];
-    for (int i = 0; i < l->nloops; i++)
-        if (i != im && i != in && i != ik) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
-    if (blocked_n) at[n++] = open_loop(l, in, PART_BLOCKS, 0, true);
-    at[n++] = open_loop(l, im, PART_BLOCKS, 0, true);
-    uint32_t c = dot_target(l, direct, im, in, DOT_ROWS, blocked_n ? wide : l->loop[in].extent);
-    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .axis = (uint16_t)l->loop[im].axis, .axis_n = (uint16_t)l->loop[in].axis,
-        .axis_k = (uint16_t)l->loop[ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = dot_access(l, ba, sa, oa), .c = dot_access(l, bb, sb, ob) });
-    if (!direct) {
-        uint32_t rows = open_loop(l, im, PART_WITHIN, 0, false);
-        l->loop[ik].reduced = false;
-        if (l->gp->reduced) {
-            make_tiles(l, 1);
-            all_phases(l, -1);
-        } else {
-            uint32_t cols = open_loop(l, in, blocked_n ? PART_WITHIN : PART_WHOLE, l->lanes, false);
-            l->phase = 0;
-            phase_body(l);
-            kernel_close(l->k, cols);
-        }
-        kernel_close(l->k, rows);
-    }
-    close_all(l, at, n);
-    return true;
-}
-
 /* ---- a group ---- */
 
 /* A rough time on one core, for the decision to use threads and to release the interpreter's lock. */
@@ -789,7 +681,7 @@ bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buf
     if (!draft_begin(&l, out, gr, n, survey, buffers)) return false;
     choose_loops(&l);
     list_reductions(&l);
-    if (l.gp->dot) return form_dot(&l) && draft_end(&l);
+    if (l.gp->dot) return schedule_dot(&l) && draft_end(&l);
     l.vec = choose_vector(&l);
     bool rows = l.vec >= 0 && l.loop[l.vec].reduced;
     if (l.vec >= 0) l.lanes = choose_lanes(&l, rows);

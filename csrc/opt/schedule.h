@@ -1,0 +1,20 @@
+/* What the schedules share: schedule.c has the forms of loops and reductions, schedule_dot.c that of products. */
+#pragma once
+#include "opt/lower.h"
+
+/* Lanes of a vector of the target that holds the widest value computed. */
+int native_lanes(const Lower *l);
+/* Lanes of the vector loop l->vec; rows: it is reduced. */
+int choose_lanes(const Lower *l, bool rows);
+/* A FOR over loop i; its statement, for close_all. */
+uint32_t open_loop(Lower *l, int i, Part part, int lanes, bool grid);
+void close_all(Lower *l, const uint32_t *at, int n);
+/* The innermost body of l->phase: reductions, tiles, stores. */
+void phase_body(Lower *l);
+/* A loop nest per phase over the reduced loops; blocked: the one that runs in blocks, -1: none. */
+void all_phases(Lower *l, int blocked);
+/* Scratch for the values kept between phases, `columns` of the kept vector loop side by side. */
+void make_tiles(Lower *l, int64_t columns);
+
+/* The kernel of a group with a product; false with an error. */
+bool schedule_dot(Lower *l);

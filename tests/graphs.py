@@ -97,7 +97,7 @@ class Graphs:
 
     def input(self, array):
         self.inputs.append(array)
-        return self.node(self.c.graph_input(self.g, self.dtype(array), ints(array.shape), array.ndim, 0), array.copy())
+        return self.node(self.c.graph_input(self.g, self.dtype(array), ints(array.shape), array.ndim, 0), array.astype(array.dtype.newbyteorder("=")))
 
     def number(self, value, dtype):
         return self.node(self.c.graph_number(self.g, DTYPES.index(np.dtype(dtype).name), float(value)), np.array(value, dtype))
@@ -179,7 +179,7 @@ class Graphs:
         strides = []
         for a in arrays:
             s = [x if n > 1 else 0 for x, n in zip(a.strides, a.shape)]
-            strides += s + [0] * (MAX_RANK - a.ndim)
+            strides += s + [0] * (MAX_RANK - a.ndim) + [not a.dtype.isnative]
         plan = self.c.driver_plan(self.g, ints(strides), ints(into, C.c_int32), vector_bytes)
         if not plan:
             self.fail()

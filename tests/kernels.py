@@ -119,7 +119,8 @@ class Kernel:
         if self.checked:
             self.arg(None), self.arg(None)
         self.arrays.append((int(word[3:]), base, offset, view, written))
-        self.lines.append(f"array A{len(self.arrays) - 1} operand {CODE[view.dtype.name]} {word}" + " written" * written)
+        self.lines.append(f"array A{len(self.arrays) - 1} operand {CODE[view.dtype.name]} {word}" + " written" * written
+                          + " swapped" * (not view.dtype.isnative))
         return f"A{len(self.arrays) - 1}"
 
     def scratch_array(self, dtype, n):

@@ -117,18 +117,22 @@ def test_extents_and_tails(driver, dtype):
 LAYOUTS = [1, -1, 2, 3, 4, -2, -3, 5, -7]
 
 
+@pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64"])
 @pytest.mark.parametrize("step", LAYOUTS)
-def test_strides(driver, dtype, step):
+def test_strides(driver, dtype, step, swapped):
+    order = ">" if swapped else "="
+    if swapped and dtype == "bool":
+        return
     for level in levels(driver):
         lanes = lanes_of(level, dtype)
         for n, mode, checked in itertools.product((lanes, 3 * lanes + 3, 1), ("literal", "run"), (False, True)):
             k = Kernel(checked)
             ax = k.axis(n)
             size = np.dtype(dtype).itemsize
-            source = values(dtype, abs(step) * n + 3, 3)[1:1 + abs(step) * (n - 1) + 1]
+            source = values(dtype, abs(step) * n + 3, 3).astype(np.dtype(dtype).newbyteorder(order))[1:1 + abs(step) * (n - 1) + 1]
             x = source[::step] if step > 0 else source[::-1][::-step]
-            y = np.zeros(abs(step) * n, dtype)[::step][:n]
+            y = np.zeros(abs(step) * n, source.dtype)[::step][:n]
             assert len(x) == n and len(y) == n
             coef = (lambda s: str(s * size)) if mode == "literal" else (lambda s: k.arg(s * size))
             v = k.load(dtype, k.array(x), f"{ax}:{coef(step)}")
@@ -138,7 +142,7 @@ def test_strides(driver, dtype, step):
             k.stmt(f"store {k.access(flat, f'{ax}:unit')} {v}")
             k.end()
             got = check(driver, k, level)
-            assert same(got[2], np.ascontiguousarray(x))
+            assert same(got[2], x.astype(dtype))
 
 
 def test_bool_bytes_that_are_not_one(driver):
@@ -586,6 +590,8 @@ class Random:
         x = values(dtype, int(np.prod(shape)) + 1, self.seed + len(self.k.lines))[:-1].reshape(shape)
         if exact:
             x[...] = 0
+        if x.itemsize > 1 and self.chance(0.15):
+            x = x.astype(x.dtype.newbyteorder())
         view = x[tuple(index)] if shape else x
         item, terms = np.dtype(dtype).itemsize, []
         for a, stride in zip(axes, view.strides):

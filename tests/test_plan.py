@@ -169,7 +169,9 @@ COMPARE = ["less", "equal"]
 
 
 def random_layout(rng, a):
-    """The same values in another layout: padded, reversed or in Fortran order."""
+    """The same values in another layout: padded, reversed, in Fortran order or with their bytes swapped."""
+    if rng.random() < 0.15:
+        a = a.astype(a.dtype.newbyteorder())
     kind = rng.randrange(4)
     if kind == 0 or a.ndim == 0:
         return a

@@ -127,6 +127,22 @@ static LLVMValueRef to_memory(Gen *g, Dtype dt, LLVMValueRef x)
     return dtype_info[dt].kind == DKIND_BOOL ? LLVMBuildZExt(g->e.b, x, memory_type(g, dt, g->e.lanes), "") : x;
 }
 
+/* A value as a swapped array has its elements, or back. */
+static LLVMValueRef swap_bytes(Gen *g, Dtype dt, LLVMValueRef x)
+{
+    LLVMBuilderRef b = g->e.b;
+    LLVMTypeRef type = LLVMTypeOf(x), word = LLVMIntTypeInContext(g->e.ctx, 8 * dtype_info[dt].bytes);
+    if (LLVMGetTypeKind(type) == LLVMVectorTypeKind) word = LLVMVectorType(word, LLVMGetVectorSize(type));
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.bswap", 10), &word, 1), in = LLVMBuildBitCast(b, x, word, "");
+    return LLVMBuildBitCast(b, LLVMBuildCall2(b, LLVMGlobalGetValueType(fn), fn, &in, 1, ""), type, "");
+}
+
+static LLVMValueRef in_order_of(Gen *g, const Access *x, LLVMValueRef v)
+{
+    const Array *a = &g->k->arrays.at[x->array];
+    return a->swapped ? swap_bytes(g, a->dtype, v) : v;
+}
+
 static LLVMValueRef raw_load(Gen *g, LLVMTypeRef type, LLVMValueRef ptr)
 {
     LLVMValueRef load = LLVMBuildLoad2(g->e.b, type, ptr, "");
@@ -384,6 +400,7 @@ LLVMValueRef access_load(Gen *g, uint32_t access, bool vector, int depth)
         bounds_check(g, p.x->array, p.ptr, bytes_const(g, p.dt));
         r = memory_load(g, p.dt, p.ptr);
     }
+    r = in_order_of(g, p.x, r);
     scope_leave(g, m);
     return r;
 }
@@ -428,7 +445,7 @@ static void store_last(Gen *g, const Place *p, LLVMValueRef x, bool vector)
     }
     g->e.lanes = 0;
     bounds_check(g, p->x->array, p->ptr, bytes_const(g, p->dt));
-    memory_store(g, p->dt, p->ptr, x);
+    memory_store(g, p->dt, p->ptr, in_order_of(g, p->x, x));
 }
 
 void access_store(Gen *g, uint32_t access, uint32_t val)
@@ -439,7 +456,7 @@ void access_store(Gen *g, uint32_t access, uint32_t val)
     LLVMValueRef x = moves ? val_lanes(g, val) : val_get(g, val);
     Moved m = scope_enter(g, g->depth, moves ? g->lanes : 0);
     place_finish(g, &p);
-    if (moves) store_vector(g, &p, x);
+    if (moves) store_vector(g, &p, in_order_of(g, p.x, x));
     else store_last(g, &p, x, vector);
     scope_leave(g, m);
 }
@@ -456,10 +473,10 @@ LLVMValueRef lanes_load(Gen *g, const Access *x, LLVMValueRef ptr, Stride stride
 {
     Place p = place_by_stride(g, x, ptr, stride);
     unsigned lanes = g->e.lanes;
-    if (lanes && !(stride.literal && stride.bytes == 0)) return load_vector(g, &p);
+    if (lanes && !(stride.literal && stride.bytes == 0)) return in_order_of(g, x, load_vector(g, &p));
     g->e.lanes = 0;
     bounds_check(g, x->array, ptr, bytes_const(g, p.dt));
-    LLVMValueRef r = memory_load(g, p.dt, ptr);
+    LLVMValueRef r = in_order_of(g, x, memory_load(g, p.dt, ptr));
     g->e.lanes = lanes;
     return v_splat(&g->e, r);
 }
@@ -467,6 +484,7 @@ LLVMValueRef lanes_load(Gen *g, const Access *x, LLVMValueRef ptr, Stride stride
 void lanes_store(Gen *g, const Access *x, LLVMValueRef ptr, Stride stride, LLVMValueRef v)
 {
     Place p = place_by_stride(g, x, ptr, stride);
+    v = in_order_of(g, x, v);
     if (g->e.lanes) {
         store_vector(g, &p, v);
         return;

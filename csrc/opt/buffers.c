@@ -39,6 +39,7 @@ static bool init_buffers(Grouping *gr, Buffers *b)
         at->bytes = node_size(g, id) * dtype_info[n->dtype].bytes;
         contiguous(g, id, at->stride);
         for (int d = 0; input && d < n->rank; d++) at->stride[d] = gr->in[node_attr(g, id)[0]].stride[d];
+        at->swapped = input && gr->in[node_attr(g, id)[0]].swapped;
     }
     for (uint32_t i = 0; i < g->inputs.len; i++) {               /* contiguous copies of the inputs */
         Id id = g->inputs.at[i];

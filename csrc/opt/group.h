@@ -119,6 +119,7 @@ typedef struct {
     int64_t stride[MAX_RANK];    /* bytes */
     int64_t bytes;
     uint8_t dtype, rank;
+    bool swapped;                /* an input in the other byte order; what shares its memory is, too */
 } Buffer;
 
 typedef struct { Id shape, from, to; } FinalCopy;                /* a buffer copied to another at the end, seen in the shape of a node */

@@ -83,10 +83,12 @@ static char *address(const Interp *r, uint32_t access)
     return at;
 }
 
+static const Array *array_of(const Interp *r, uint32_t access) { return &r->k->arrays.at[r->k->accesses.at[access].array]; }
+
 /* Whether the element may be touched; in a checked kernel one outside its operand's memory may not, and is counted. */
 static bool allowed(const Interp *r, uint32_t access, const char *at)
 {
-    const Array *array = &r->k->arrays.at[r->k->accesses.at[access].array];
+    const Array *array = array_of(r, access);
     if (!r->k->checked || array->kind != ARRAY_OPERAND)
         return true;
     intptr_t lo = r->args[array->arg + 1], hi = r->args[array->arg + 2], a = (intptr_t)at;
@@ -96,9 +98,14 @@ static bool allowed(const Interp *r, uint32_t access, const char *at)
     return false;
 }
 
+static uint16_t order16(const Array *a, uint16_t x) { return a->swapped ? __builtin_bswap16(x) : x; }
+static uint32_t order32(const Array *a, uint32_t x) { return a->swapped ? __builtin_bswap32(x) : x; }
+static uint64_t order64(const Array *a, uint64_t x) { return a->swapped ? __builtin_bswap64(x) : x; }
+
 static int64_t load(const Interp *r, uint32_t access, const char *at)
 {
-    Dtype t = r->k->arrays.at[r->k->accesses.at[access].array].dtype;
+    const Array *array = array_of(r, access);
+    Dtype t = array->dtype;
     bool sign = dtype_info[t].kind == DKIND_INT;
     uint8_t u8;
     uint16_t u16;
@@ -112,29 +119,32 @@ static int64_t load(const Interp *r, uint32_t access, const char *at)
         return t == DT_bool_ ? u8 != 0 : sign ? (int8_t)u8 : u8;
     case 2:
         memcpy(&u16, at, 2);
+        u16 = order16(array, u16);
         return sign ? (int16_t)u16 : u16;
     case 4:
         memcpy(&u32, at, 4);
+        u32 = order32(array, u32);
         return sign ? (int32_t)u32 : (int64_t)u32;
     default:
         memcpy(&i64, at, 8);
-        return i64;
+        return (int64_t)order64(array, (uint64_t)i64);
     }
 }
 
 static void store(const Interp *r, uint32_t access, char *at, int64_t bits)
 {
-    Dtype t = r->k->arrays.at[r->k->accesses.at[access].array].dtype;
+    const Array *array = array_of(r, access);
     uint8_t u8 = (uint8_t)bits;
-    uint16_t u16 = (uint16_t)bits;
-    uint32_t u32 = (uint32_t)bits;
+    uint16_t u16 = order16(array, (uint16_t)bits);
+    uint32_t u32 = order32(array, (uint32_t)bits);
+    uint64_t u64 = order64(array, (uint64_t)bits);
     if (!allowed(r, access, at))
         return;
-    switch (dtype_info[t].bytes) {
+    switch (dtype_info[array->dtype].bytes) {
     case 1: memcpy(at, &u8, 1); break;
     case 2: memcpy(at, &u16, 2); break;
     case 4: memcpy(at, &u32, 4); break;
-    default: memcpy(at, &bits, 8); break;
+    default: memcpy(at, &u64, 8); break;
     }
 }
 

@@ -422,6 +422,7 @@ static void io_kernel(Io *io, Kernel *k)
         WORD(io, x->kind);
         WORD(io, x->dtype);
         WORD(io, x->written);
+        WORD(io, x->swapped);
         WORD(io, x->ordered);
         WORD(io, x->arg);
     }

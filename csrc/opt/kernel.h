@@ -43,6 +43,7 @@ typedef struct {
     uint8_t kind, dtype;
     uint8_t written;                                        /* an operand that is stored to */
     int32_t arg;       /* OPERAND: args[arg] is the address of its element 0; SCRATCH: args[arg] is its byte offset in scratch */
+    uint8_t swapped;   /* its elements are stored in the other byte order: loads and stores swap them */
     uint8_t ordered;   /* read and written in the order of the statements, each FOR by itself: no load crosses a FOR that stores to it */
 } Array;               /* in a `checked` kernel args[arg + 1], args[arg + 2] bound an operand's memory: lowest, one past highest byte address */
 

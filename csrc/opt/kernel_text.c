@@ -173,7 +173,8 @@ void kernel_print(Text *t, const Kernel *k)
     }
     for (uint32_t i = 0; i < k->arrays.len; i++) {
         const Array *x = &k->arrays.at[i];
-        text_put(t, "array A%u %s %s arg%d%s%s\n", i, array_name[x->kind], dtype_info[x->dtype].code, x->arg, x->written ? " written" : "", x->ordered ? " ordered" : "");
+        text_put(t, "array A%u %s %s arg%d%s%s%s\n", i, array_name[x->kind], dtype_info[x->dtype].code, x->arg, x->written ? " written" : "",
+                 x->swapped ? " swapped" : "", x->ordered ? " ordered" : "");
     }
     for (uint32_t i = 0; i < k->accesses.len; i++) {
         text_put(t, "access x%u = ", i);
@@ -327,6 +328,7 @@ static void parse_array(Parser *p)
     x.dtype = (uint8_t)dtype(p);
     x.arg = (int32_t)numbered(p, "arg");
     x.written = accept(p, "written");
+    x.swapped = accept(p, "swapped");
     x.ordered = accept(p, "ordered");
     check_id(p, kernel_array(p->arena, p->k, x), id);
 }

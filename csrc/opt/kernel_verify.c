@@ -68,6 +68,7 @@ static bool check_arrays(Verify *v)
         const Array *x = &k->arrays.at[i];
         uint32_t words = k->checked && x->kind == ARRAY_OPERAND ? 3 : 1;
         REQUIRE(v, x->kind <= ARRAY_SCRATCH && x->dtype < DT_COUNT, "array A%u: kind or dtype", i);
+        REQUIRE(v, !x->swapped || (x->kind == ARRAY_OPERAND && dtype_info[x->dtype].bytes > 1), "array A%u: only operands are swapped", i);
         REQUIRE(v, x->arg >= 0 && (uint64_t)x->arg + words <= k->nargs, "array A%u: arg%d is past args", i, x->arg);
     }
     for (uint32_t i = 0; i < k->states.len; i++) {

@@ -42,7 +42,8 @@ uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written)
     ArrayOf *of = vec_push(l->arena, &l->arrays);
     if (!p || !of) return 0;
     *p = (DraftPatch){ word, buffer, written };
-    uint32_t array = kernel_array(l->arena, l->k, (Array){ .kind = ARRAY_OPERAND, .dtype = (uint8_t)dtype, .written = written, .arg = (int32_t)word });
+    uint32_t array = kernel_array(l->arena, l->k, (Array){ .kind = ARRAY_OPERAND, .dtype = (uint8_t)dtype, .written = written,
+        .swapped = l->buffers->at.at[buffer].swapped, .arg = (int32_t)word });
     *of = (ArrayOf){ buffer, array };
     return array;
 }

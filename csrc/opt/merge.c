@@ -102,7 +102,7 @@ static uint32_t merged_array(Region *r, const Merge *m, const Draft *d, const Ar
         return known->array;
     }
     bool local = !m->fixed[memory] && m->first[memory] > from && m->last[memory] <= to;
-    Array array = { .kind = local ? ARRAY_SCRATCH : ARRAY_OPERAND, .dtype = a->dtype, .written = a->written, .ordered = true,
+    Array array = { .kind = local ? ARRAY_SCRATCH : ARRAY_OPERAND, .dtype = a->dtype, .written = a->written, .swapped = a->swapped, .ordered = true,
                     .arg = a->arg + (int32_t)words };
     if (local) {
         r->d->words.at[array.arg] = r->d->scratch;

@@ -10,8 +10,9 @@
 
 typedef struct { CpuLevel level; int vector_bytes; size_t l1, l2; bool checked; } Target;
 
-/* Layout of one graph input in the call to be planned. Address = element 0; strides in bytes; those of extents 0 and 1 are read as 0. */
-typedef struct { int64_t stride[MAX_RANK]; bool donated; bool writable; } PlanInput;
+/* Layout of one graph input in the call to be planned. Address = element 0; strides in bytes; those of extents 0 and 1 are read as 0;
+ * swapped: its elements are in the other byte order. */
+typedef struct { int64_t stride[MAX_RANK]; bool donated, writable, swapped; } PlanInput;
 
 /* Where a graph output goes: to a new C-contiguous array (into < 0), or into the memory of an input, in its layout (a write-back). */
 typedef struct { int32_t into; } PlanOutput;

@@ -67,7 +67,7 @@ static bool to_adopt(const Trace *t, PyObject *o)
     if (!PyArray_CheckExact(o))
         return false;
     int type = PyArray_TYPE((PyArrayObject *)o);
-    return (PyTypeNum_ISNUMBER(type) || type == NPY_BOOL) && PyArray_ISNBO(PyArray_DESCR((PyArrayObject *)o)->byteorder) && type != NPY_LONGDOUBLE && type != NPY_CLONGDOUBLE
+    return (PyTypeNum_ISNUMBER(type) || type == NPY_BOOL) && type != NPY_LONGDOUBLE && type != NPY_CLONGDOUBLE
         && !made_here(t, (PyArrayObject *)o);
 }
 

@@ -15,6 +15,7 @@ static void plan_input(const Entry *e, uint32_t k, const Record *r, PlanInput *p
         return;
     for (int axis = 0; axis < PyArray_NDIM(a); axis++)
         p->stride[axis] = PyArray_DIM(a, axis) > 1 ? PyArray_STRIDE(a, axis) : 0;
+    p->swapped = PyArray_ISBYTESWAPPED(a);
     p->writable = PyArray_ISWRITEABLE(a);
     p->donated = in->kind == INPUT_LEAF && in->writeback < 0 && r->leaf[in->leaf].flags & SIG_DONATED;
 }

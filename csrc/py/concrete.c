@@ -48,6 +48,7 @@ static Graph *extract(Arena *a, const Graph *g, Id root, int **inputs)
 static void input_layout(PyArrayObject *a, PlanInput *out, void **data)
 {
     *data = PyArray_DATA(a);
+    out->swapped = PyArray_ISBYTESWAPPED(a);
     for (int k = 0; k < PyArray_NDIM(a); k++)
         out->stride[k] = PyArray_DIM(a, k) > 1 ? PyArray_STRIDE(a, k) : 0;
 }

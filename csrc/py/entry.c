@@ -305,21 +305,6 @@ static bool fill_numbers(Entry *e, const Record *r)
     return true;
 }
 
-/* A native copy stands for a byte-swapped argument, so a write would be lost. */
-static bool check_written(const Entry *e, const char *name, const Signature *s, const Record *r, const Binding *b)
-{
-    for (uint32_t k = 0; k < e->nwritten; k++) {
-        const TraceInput *in = &e->trace->inputs.at[e->written[k]];
-        if (in->kind != INPUT_LEAF || !(r->leaf[in->leaf].flags & SIG_SWAPPED))
-            continue;
-        PyObject *leaf = call_leaf_name(s, b, (uint32_t)in->leaf);
-        PyErr_Format(PyExc_ValueError, "%s: the function writes to argument %S, which is byte-swapped: pass an array in native byte order", name, leaf);
-        Py_DECREF(leaf);
-        return false;
-    }
-    return true;
-}
-
 /* Takes the result apart and closes the trace's graph over it. */
 static bool finish(Entry *e, Trace *t, PyObject *result)
 {
@@ -362,7 +347,7 @@ Entry *entry_make(PyObject *fn, const char *name, const Signature *s, const Reco
     bool ok = e->trace && fill_outputs(e) && fill_inputs(e);
     if (ok) {
         fill_scalars(e);
-        ok = check_written(e, name, s, r, b) && fill_numbers(e, r) && log_entry(e, s, r, b);
+        ok = fill_numbers(e, r) && log_entry(e, s, r, b);
     }
     costs->trace += now_seconds() - start;
     if (ok)
@@ -386,7 +371,7 @@ static bool captured_fits(const Graph *g, uint32_t k, const TraceInput *in)
     PyArrayObject *a = (PyArrayObject *)in->object;
     Id id = g->inputs.at[k];
     const Node *n = node_at(g, id);
-    if (PyArray_NDIM(a) != n->rank || !PyArray_ISNOTSWAPPED(a))
+    if (PyArray_NDIM(a) != n->rank || PyArray_ISBYTESWAPPED(a) != in->swapped)
         return false;
     Dtype d = array_dtype(a);
     if (d == DT_COUNT && (d = dtype_from_numpy((PyObject *)PyArray_DESCR(a), "a captured array")) == DT_COUNT)

@@ -184,7 +184,7 @@ static PyObject *returned_input(const Entry *e, uint32_t k, const Record *r)
     return in->kind == INPUT_LEAF ? r->leaf[in->leaf].object : in->object;
 }
 
-/* What a view of an argument is a view of; the array that was passed, even if a native copy of it is read. */
+/* What a view of an argument is a view of: the array that was passed, or the one over the memory that an object lends. */
 static PyArrayObject *viewed_input(const Entry *e, uint32_t k, const Record *r)
 {
     PyObject *o = returned_input(e, k, r);

@@ -120,7 +120,7 @@ static inline int find_alias(Record *r, PyObject *object)
     return -1;
 }
 
-/* Writes down an array. object is what the caller passed, value the native ndarray to read (its reference is taken over). */
+/* Writes down an array. object is what the caller passed, value the ndarray to read (its reference is taken over). */
 static bool put_array(Record *r, PyObject *object, PyArrayObject *a, Dtype dtype, int alias, unsigned flags, bool donated)
 {
     uint32_t rank = (uint32_t)PyArray_NDIM(a);
@@ -170,13 +170,6 @@ static bool foreign_dtype(Record *r, PyObject *object, PyArrayObject *a, Dtype *
     return refuse(r, object, array_refusal(a));
 }
 
-/* Byte-swapped arrays are read through a native copy: the kernels do not swap bytes. */
-static PyArrayObject *native_copy(PyArrayObject *a)
-{
-    PyArray_Descr *descr = PyArray_DescrNewByteorder(PyArray_DESCR(a), NPY_NATIVE);
-    return descr ? (PyArrayObject *)PyArray_FromArray(a, descr, NPY_ARRAY_ENSURECOPY) : NULL;
-}
-
 /* An array that lies in memory that `object` lends or is; a reference to a is taken over. */
 static bool add_array(Record *r, PyObject *object, PyArrayObject *a, bool donated)
 {
@@ -188,12 +181,7 @@ static bool add_array(Record *r, PyObject *object, PyArrayObject *a, bool donate
         Py_DECREF(a);
         return false;
     }
-    int alias = find_alias(r, object);
-    if (PyArray_ISNOTSWAPPED(a))
-        return put_array(r, object, a, dtype, alias, 0, donated);
-    PyArrayObject *native = alias >= 0 ? (PyArrayObject *)Py_NewRef(r->value[alias]) : native_copy(a);
-    Py_DECREF(a);
-    return native && put_array(r, object, native, dtype, alias, SIG_SWAPPED, donated);
+    return put_array(r, object, a, dtype, find_alias(r, object), PyArray_ISNOTSWAPPED(a) ? 0 : SIG_SWAPPED, donated);
 }
 
 static bool add_simple(Record *r, PyObject *o, ObjectKind kind, Dtype dtype)
@@ -395,11 +383,11 @@ static bool add_node(Record *r, PyObject *o, const TypeInfo *info, bool donated)
 
 static bool add_object(Record *r, PyObject *o, bool donated)
 {
-    if (PyArray_CheckExact(o) && PyArray_ISNOTSWAPPED((PyArrayObject *)o)) {
+    if (PyArray_CheckExact(o)) {
         PyArrayObject *a = (PyArrayObject *)o;
         Dtype dtype = array_dtype(a);
         if (dtype != DT_COUNT && PyArray_NDIM(a) <= MAX_RANK)
-            return put_array(r, o, (PyArrayObject *)Py_NewRef(o), dtype, find_alias(r, o), 0, donated);
+            return put_array(r, o, (PyArrayObject *)Py_NewRef(o), dtype, find_alias(r, o), PyArray_ISNOTSWAPPED(a) ? 0 : SIG_SWAPPED, donated);
     }
     const TypeInfo *info = type_info(Py_TYPE(o));
     if (!info)

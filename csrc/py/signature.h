@@ -45,7 +45,7 @@ PyObject *leaf_name(const Signature *s, const Tree *t, uint32_t leaf);
 /* The result of calling fn with the children of such a tree's object (a tuple). */
 PyObject *call_bound(PyObject *fn, const Signature *s, PyObject *values);
 
-/* Flags of an array leaf: read through a native copy; its memory may be reused for results. */
+/* Flags of an array leaf: its elements are in the other byte order; its memory may be reused for results. */
 enum { SIG_SWAPPED = 1, SIG_DONATED = 2 };
 
 typedef struct {

@@ -1,5 +1,6 @@
 #include "py/tracer.h"
 #include "py/error.h"
+#include "py/tree.h"
 #include "base/hash.h"
 
 static _Thread_local Trace *current;
@@ -162,7 +163,9 @@ static int add_array(Trace *t, PyArrayObject *a, TraceInput input, InputFact fac
         PyErr_Format(PyExc_TypeError, "%s: an array of %d dimensions; at most %d are supported", what, rank, MAX_RANK);
         return -1;
     }
-    if ((input.dtype = dtype_from_numpy((PyObject *)PyArray_DESCR(a), what)) == DT_COUNT)
+    input.swapped = PyArray_ISBYTESWAPPED(a);
+    input.dtype = input.swapped ? array_dtype(a) : dtype_from_numpy((PyObject *)PyArray_DESCR(a), what);
+    if (input.dtype == DT_COUNT)
         return -1;
     for (int k = 0; k < rank; k++) {
         shape[k] = PyArray_DIM(a, k);

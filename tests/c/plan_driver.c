@@ -13,13 +13,14 @@ const char *driver_message(const Err *e) { return e->kind ? e->msg : NULL; }
 
 typedef struct { Plan *plan; char *text; } Driven;
 
-/* strides: MAX_RANK words per input; into: per output. NULL with the graph's error. */
+/* strides: MAX_RANK words per input, and one that says whether its bytes are swapped; into: per output. NULL with the graph's error. */
 Plan *driver_plan(Graph *g, const int64_t *strides, const int32_t *into, int vector_bytes)
 {
     PlanInput *in = calloc(g->inputs.len + 1, sizeof *in);
     PlanOutput *out = calloc(g->outputs.len + 1, sizeof *out);
     for (uint32_t i = 0; i < g->inputs.len; i++) {
-        memcpy(in[i].stride, strides + i * MAX_RANK, sizeof in[i].stride);
+        memcpy(in[i].stride, strides + i * (MAX_RANK + 1), sizeof in[i].stride);
+        in[i].swapped = strides[i * (MAX_RANK + 1) + MAX_RANK];
         in[i].writable = true;
     }
     for (uint32_t i = 0; i < g->outputs.len; i++) out[i].into = into[i];

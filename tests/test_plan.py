@@ -161,6 +161,56 @@ def test_empty(g):
     g.check([g.elementwise("exp", x), g.reduce("sum", x, [0]), g.concatenate([x, x], 0)])
 
 
+def test_host_call_between_kernels(g):
+    x = g.input(arr(5, 7))
+    a, b = g.host(g.elementwise("exp", x), g.transpose(x, [1, 0]), 2)
+    text = g.check([g.elementwise("negative", a), g.elementwise("add", b, b), a])
+    assert text.count("host function 3") == 1
+    assert "3 launches" in text
+
+
+def test_host_calls_of_equal_inputs_are_one(g):
+    x = g.input(arr(6))
+    a, _ = g.host(x, x, 1)
+    b, _ = g.host(x, x, 1)
+    c, _ = g.host(x, x, 2)
+    assert g.check([g.elementwise("add", a, b), c]).count("host function 3") == 2
+
+
+def test_host_call_that_nobody_reads(g):
+    x = g.input(arr(6))
+    g.host(x, x, 1)
+    assert "host" not in g.check([g.elementwise("negative", x)])
+
+
+def test_host_call_reads_an_argument_where_it_lies(g):
+    x = g.input(np.asfortranarray(arr(5, 7))[::-1])
+    y = g.input(arr(4))
+    a, b = g.host(x, y, 1)
+    assert "1 launches" in g.check([a, b])
+
+
+def test_host_calls_one_after_the_other(g):
+    x = g.input(arr(4, 3))
+    a, b = g.host(x, x, 1)
+    c, d = g.host(a, b, 2)
+    e, _ = g.host(g.reshape(c, [12]), g.number(1, "float32"), 3)
+    g.check([e, d, a], into=[-1, -1, 0])
+
+
+def test_host_results_in_places(g):
+    x, y = g.input(arr(2, 3)), g.input(arr(6))
+    a, b = g.host(x, y, 0)
+    c = g.concatenate([g.elementwise("exp", x), a, x], 0)
+    u = g.update(y, g.slice(g.reshape(a, [6]), slice(0, 2, 1)), slice(2, 4, 1))
+    g.check([c, u, g.cast(b, "float32")], into=[-1, 1, -1])
+
+
+def test_host_of_empty_arrays(g):
+    x, y = g.input(np.zeros((0, 3), "float32")), g.input(np.zeros(0, "float32"))
+    g.check([*g.host(x, y, 1), g.elementwise("exp", y)])
+
+
 # ---- random programs ----
 
 UNARY = ["negative", "absolute", "sign"]
@@ -205,7 +255,7 @@ def random_program(rng, g):
         return g.elementwise("remainder", n, g.number(7, dtype)) if n.value.size and np.abs(n.value).max() > 1000 else n
 
     for _ in range(rng.randrange(2, 14)):
-        kind, x = rng.randrange(12), pick()
+        kind, x = rng.randrange(13), pick()
         r = x.value.ndim
         if kind == 0:
             pool.append(g.elementwise(rng.choice(UNARY), x))
@@ -252,6 +302,9 @@ def random_program(rng, g):
             other = [p for p in pool if p.value.ndim == 2 and p.shape[0] == x.shape[1]]
             if other:
                 pool.append(small(g.dot(x, rng.choice(other))))
+        elif kind == 12:
+            a, b = g.host(x, pick(), rng.randrange(3))
+            pool += [small(a), g.cast(b, dtype)] if rng.random() < 0.7 else [small(a)]
     for i, x in enumerate(inputs):
         same = [p for p in pool if p.shape == x.shape and p not in inputs]
         if same and i not in written and rng.random() < 0.4:

@@ -508,9 +508,28 @@ static bool infer_call(Infer *f)
     return child && (f->nattr == 1 || broken(f, "call")) && child_inputs(f, child, 0, 0) && first_result(f, child);
 }
 
+static bool infer_host(Infer *f)
+{
+    const int64_t *params;
+    if (host_params(f->attr, f->nattr, &params) < 0 || f->attr[0] < 0)
+        return broken(f, "host");
+    for (int64_t k = f->attr[1]; k-- > 0;)                /* the first one last: it is the node's own type */
+        if (!host_result(f->attr, f->nattr, k, f->out) || !fits(f))
+            return broken(f, "a result of a host function");
+    return true;
+}
+
+static bool infer_host_item(Infer *f)
+{
+    const Node *n = input(f, 0);
+    return host_result(node_attr(f->g, f->in[0]), n->nattr, f->attr[0], f->out) || broken(f, "item of a result that is not there");
+}
+
 static bool infer_item(Infer *f)
 {
     Op of = f->nin == 1 ? (Op)input(f, 0)->op : OP_none;
+    if (f->nattr == 1 && of == OP_host)
+        return infer_host_item(f);
     if (f->nattr != 1 || (of != OP_loop && of != OP_cond && of != OP_call))
         return broken(f, "item");
     const Graph *child = f->g->children.at[node_attr(f->g, f->in[0])[0]];
@@ -534,7 +553,8 @@ static bool (*const rules[OP_COUNT])(Infer *) = {
     [OP_broadcast] = infer_broadcast, [OP_transpose] = infer_transpose, [OP_reshape] = infer_reshape, [OP_slice] = infer_slice,
     [OP_update] = infer_update, [OP_concatenate] = infer_concatenate, [OP_pad] = infer_pad,
     [OP_dot] = infer_dot,
-    [OP_loop] = infer_loop, [OP_cond] = infer_cond, [OP_call] = infer_call, [OP_item] = infer_item, [OP_check] = infer_check,
+    [OP_loop] = infer_loop, [OP_cond] = infer_cond, [OP_call] = infer_call, [OP_host] = infer_host,
+    [OP_item] = infer_item, [OP_check] = infer_check,
 };
 
 static bool infer_kind(Infer *f)
@@ -576,6 +596,9 @@ bool infer(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int natt
     for (int i = 0; i < nin; i++)
         if (!in[i] || in[i] >= g->nodes.len)
             return err_set(g->err, ERR_INTERNAL, "`%s` of a value that is not there", op < OP_COUNT ? op_info[op].name : "?");
+    for (int i = 0; i < nin && op != OP_item; i++)
+        if (node_at(g, in[i])->op == OP_host)
+            return err_set(g->err, ERR_INTERNAL, "`%s` of a host call itself, not of an item of it", op < OP_COUNT ? op_info[op].name : "?");
     Infer f = { g, op, in, nin, attr, nattr, out };
     if (op <= OP_none || op >= OP_COUNT || !arity_ok(op, nin))
         return err_set(g->err, ERR_INTERNAL, "`%s` with %d operands", op < OP_COUNT ? op_info[op].name : "?", nin);

@@ -185,6 +185,13 @@ Id expand(Graph *g, Op op, const Id *in, int nin);
  * Arguments and result are bits of elements of dtype `in` (and `out` for cast). */
 int64_t eval_elementwise(Op op, Dtype in, Dtype out, int64_t a, int64_t b, int64_t c);
 
+/* ---- calls of host functions (host.c) ---- */
+/* Attributes of a `host` node: number of the function, number of results, dtype, rank and extents of each, then the function's own numbers.
+ * The type of result k; false: there is none such, or the attributes are malformed. */
+bool host_result(const int64_t *attr, int nattr, int64_t k, Type *out);
+/* Where the function's own numbers begin and how many there are; -1: the attributes are malformed. */
+int host_params(const int64_t *attr, int nattr, const int64_t **params);
+
 /* ---- text (print.c, parse.c) and the definition of a legal graph (verify.c) ---- */
 void graph_print(Text *t, const Graph *g);
 Graph *graph_parse(Arena *arena, const char *text);

@@ -13,7 +13,7 @@ typedef struct {
     uint32_t *first;             /* per buffer id: head of its list of terms */
     bool *at_end;                /* per buffer id: read after the last launch */
     Id *final;                   /* per input: the buffer that lies in its memory from some launch to the end, 0: none */
-    uint32_t checks;             /* the last group with a check */
+    uint32_t checks;             /* the last group with a check or a host call, which may raise */
 } Share;
 
 static void contiguous(const Graph *g, Id id, int64_t *stride)
@@ -322,9 +322,11 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
     if (!b || !s.first || !s.at_end || !s.final || !vec_push(gr->arena, &s.uses)) return NULL;
     b->output = arena_alloc(gr->arena, sizeof(Id) * (g->outputs.len + 1));
     if (!b->output || !init_buffers(gr, b) || !index_terms(&s)) return NULL;
-    for (uint32_t n = 1; n < gr->groups.len; n++)
+    for (uint32_t n = 1; n < gr->groups.len; n++) {
+        if (gr->groups.at[n].host) s.checks = n;
         for (uint32_t i = 0; i < gr->groups.at[n].roots.len; i++)
             if (gr->groups.at[n].roots.at[i].check) s.checks = n;
+    }
     for (uint32_t i = 0; i < g->outputs.len; i++) s.at_end[gr->out_base.at[i]] = true;
     for (uint32_t i = 0; i < g->outputs.len; i++)
         if (out[i].into >= 0 && !write_back(&s, i, g->inputs.at[out[i].into])) s.at_end[gr->out_base.at[i]] = true;

@@ -28,7 +28,7 @@ static bool own_axes(const Grouping *gr, Id id, Own *own)
     return true;
 }
 
-static bool contiguous_input(const Grouping *gr, Id id)
+bool group_contiguous_input(const Grouping *gr, Id id)
 {
     const PlanInput *in = &gr->in[node_attr(gr->g, id)[0]];
     int64_t expect = dtype_info[node_at(gr->g, id)->dtype].bytes;
@@ -43,7 +43,7 @@ static bool contiguous_input(const Grouping *gr, Id id)
 
 Id group_input_buffer(const Grouping *gr, Id id, const Map *m)
 {
-    return m->flat && !contiguous_input(gr, id) ? gr->nnodes + (Id)node_attr(gr->g, id)[0] : id;
+    return m->flat && !group_contiguous_input(gr, id) ? gr->nnodes + (Id)node_attr(gr->g, id)[0] : id;
 }
 
 /* What evaluating a node inline touches: members of groups and stored buffers. */
@@ -133,6 +133,7 @@ static bool align(const Scan *s, uint32_t n, int8_t *axis)
 {
     const Group *gp = &s->gr->groups.at[n];
     uint32_t used = 0;
+    if (gp->host) return false;
     for (int j = 0; j < s->own.n; j++) axis[j] = -1;
     for (uint32_t i = 0; i < s->leaves.len; i++) {
         const Leaf *leaf = &s->leaves.at[i];
@@ -212,7 +213,7 @@ static bool note_scanned(const Scan *s, uint32_t n)
     return true;
 }
 
-static uint32_t group_new(Grouping *gr, int naxes, const int64_t *extent)
+uint32_t group_new(Grouping *gr, int naxes, const int64_t *extent)
 {
     Group *gp = vec_push(gr->arena, &gr->groups);
     if (!gp) return 0;
@@ -234,7 +235,7 @@ static uint32_t group_beside(const Scan *s, uint32_t low, uint32_t reduced, bool
     if (low == 0) low = 1;
     for (uint32_t n = last; !only_new && n >= low && n > 0 && tries < 8; n--, tries++) {
         Group *gp = &gr->groups.at[n];
-        if (!same_domain(gp, &s->own) || gp->dot || gp->scan || gp->carry || gp->nvals + s->ops > GROUP_VALS) continue;
+        if (!same_domain(gp, &s->own) || gp->dot || gp->host || gp->scan || gp->carry || gp->nvals + s->ops > GROUP_VALS) continue;
         if (gp->reduced && reduced && gp->reduced != reduced) continue;
         if (shares_operand(s, gp)) return n;
     }
@@ -300,7 +301,7 @@ bool group_store(Grouping *gr, Id id)
 static bool has_buffer(const Grouping *gr, Id id)
 {
     const Node *n = node_at(gr->g, id);
-    if (n->op == OP_input) return contiguous_input(gr, id);
+    if (n->op == OP_input) return group_contiguous_input(gr, id);
     if (gr->info[id].stored) return true;
     return op_info[n->op].kind != KIND_VIEW && op_info[n->op].kind != KIND_SOURCE;
 }
@@ -318,7 +319,7 @@ static bool copy_input(Grouping *gr, Id id)
     uint32_t *group = &gr->copy_group[node_attr(gr->g, id)[0]];
     Scan s;
     int8_t axis[MAX_RANK];
-    if (*group || contiguous_input(gr, id)) return true;
+    if (*group || group_contiguous_input(gr, id)) return true;
     if (!scan_node(&s, gr, id) || !(*group = group_beside(&s, 0, 0, false))) return false;
     for (int d = 0; d < node_at(gr->g, id)->rank; d++) axis[d] = s.own.of[d];
     return add_root(gr, *group, id, gr->nnodes + (Id)node_attr(gr->g, id)[0], axis, 0) != NULL;
@@ -470,7 +471,7 @@ static bool store_operand(Grouping *gr, Id id)
         b = node_in(g, b)[0];
     }
     if (m.nindex) return group_store(gr, id);
-    if (node_at(g, b)->op == OP_input) return !m.flat || contiguous_input(gr, b) || group_store(gr, id);
+    if (node_at(g, b)->op == OP_input) return !m.flat || group_contiguous_input(gr, b) || group_store(gr, id);
     if (op_info[node_at(g, b)->op].kind == KIND_SOURCE) return group_store(gr, id);
     return group_store(gr, b);
 }
@@ -514,7 +515,7 @@ static bool place_value(Place *p, Id v, const Box *box)
     uint8_t phase = gr->info[v].phase;
     Scan s;
     if (!node_size(g, v)) return true;
-    if (n && n >= p->floor && op_info[node_at(g, v)->op].kind != KIND_PLACE) {
+    if (n && n >= p->floor && op_info[node_at(g, v)->op].kind != KIND_PLACE && !gr->groups.at[n].host) {
         memcpy(axis, gr->info[v].axis, sizeof axis);
     } else {
         if (!scan_node(&s, gr, v)) return false;
@@ -772,10 +773,26 @@ static bool visit(Grouping *gr, Id id)
     case KIND_DOT: return visit_dot(gr, id);
     case KIND_CONTROL:
         if (n->op == OP_check) return true;
-        break;
+        if (n->op == OP_host) return host_visit(gr, id);
+        if (n->op != OP_item || node_at(gr->g, node_in(gr->g, id)[0])->op != OP_host) break;
+        host_visit_item(gr, id);
+        return true;
     case KIND_COMPOSITE: break;
     }
     return err_set(gr->g->err, ERR_UNSUPPORTED, "%s cannot be compiled yet", op_info[n->op].name);
+}
+
+/* A check of what a host call gave: a root of a later group. */
+static bool add_item_check(Grouping *gr, Id id, Id pred)
+{
+    Scan s;
+    int8_t axis[MAX_RANK];
+    if (!scan_node(&s, gr, pred)) return false;
+    for (int d = 0; d < node_at(gr->g, pred)->rank; d++) axis[d] = s.own.of[d];
+    uint32_t n = group_beside(&s, s.low, 0, false);
+    Root *r = n && note_scanned(&s, n) ? add_root(gr, n, pred, 0, axis, 0) : NULL;
+    if (r) r->check = id;
+    return r != NULL;
 }
 
 /* A check is a root of the group of its predicate. */
@@ -783,6 +800,7 @@ static bool add_check(Grouping *gr, Id id)
 {
     Id pred = node_in(gr->g, id)[0];
     if (!node_size(gr->g, pred)) return true;
+    if (gr->info[pred].group && gr->groups.at[gr->info[pred].group].host) return add_item_check(gr, id, pred);
     uint32_t n = force_group(gr, pred, 0);
     Root *r = n ? add_root(gr, n, pred, 0, gr->info[pred].axis, gr->info[pred].phase) : NULL;
     if (r) r->check = id;

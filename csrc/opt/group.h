@@ -49,6 +49,8 @@ typedef struct {
     bool carry;                  /* holds one carry root and nothing else */
     bool closed;                 /* full-size nodes after the reduction stay out: it is split over grid points */
     Id dot;                      /* the product whose result the members finish */
+    Id host;                     /* the host call that is all of the group; `operands` are then the buffers of its inputs */
+    Id *items;                   /* ... the nodes that are its results, 0: nobody reads it */
     uint32_t nvals;
     VEC(Root) roots;
     VEC(Id) operands;            /* buffers that members read, some of them */
@@ -78,6 +80,17 @@ static inline bool group_reads(const Grouping *gr, uint32_t n, Id id) { return g
 /* Makes sure that node id has a buffer of its own: a root in its group. */
 bool group_store(Grouping *gr, Id id);
 
+/* Whether graph input `id` lies in C order without gaps in this call. */
+bool group_contiguous_input(const Grouping *gr, Id id);
+/* A new group, above all others; 0 on error. */
+uint32_t group_new(Grouping *gr, int naxes, const int64_t *extent);
+
+/* ---- host.c: calls of host functions ---- */
+/* The group of host call `id`; its inputs are stored. */
+bool host_visit(Grouping *gr, Id id);
+/* Notes that item `id` is a stored result of its host call. */
+void host_visit_item(Grouping *gr, Id id);
+
 /* The buffer that reading node `id`, a graph input, through m is served from: itself or its contiguous copy. */
 Id group_input_buffer(const Grouping *gr, Id id, const Map *m);
 
@@ -89,7 +102,7 @@ typedef struct {
     Id buffer;                   /* a node, or a pseudo buffer >= nnodes */
     uint8_t kind, dtype, phase;  /* phase: the loop it happens in */
     bool carry;                  /* belongs to a carry root */
-    bool box;                    /* a product reads all of it: no order can be assumed */
+    bool box;                    /* a product or host call reads (the latter: or writes) all of it: no order can be assumed */
     bool row;                    /* happens once per row, before the loop of its phase */
     int root;                    /* index of the root that stores, or that loads it first; -1: a reduction or tile does */
     const Map *map;
@@ -142,7 +155,8 @@ Id buffers_add(Grouping *gr, Buffers *b, Dtype dtype, int64_t bytes);
 
 typedef struct { uint32_t word; Id buffer; bool written; } DraftPatch;
 typedef struct {
-    Kernel *kernel;
+    Kernel *kernel;              /* NULL: `host` */
+    const HostCall *host;
     VEC(int64_t) words;
     VEC(DraftPatch) patches;
     int64_t grid, scratch;
@@ -152,6 +166,8 @@ typedef VEC(Draft) Drafts;
 
 /* Appends the launches of group n; false with an error. */
 bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out);
+/* Appends the launch of group n, a host call (host.c). */
+bool host_schedule(Grouping *gr, uint32_t n, const Buffers *buffers, Drafts *out);
 /* ---- merge.c ---- */
 /* Copies the launches to out, small neighbours merged into one kernel. */
 bool merge_small(Grouping *gr, const Buffers *b, const Drafts *in, Drafts *out);

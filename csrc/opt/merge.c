@@ -36,7 +36,7 @@ static Id memory_of(const Merge *m, const DraftPatch *p) { return buffers_memory
 static bool is_small(const Merge *m, const Draft *d)
 {
     int64_t bytes = 0;
-    if (d->ns > SMALL_NS || d->scratch > REGION_BYTES) return false;
+    if (d->host || d->ns > SMALL_NS || d->scratch > REGION_BYTES) return false;
     for (uint32_t i = 0; i < d->patches.len; i++) bytes += m->b->at.at[memory_of(m, &d->patches.at[i])].bytes;
     for (uint32_t i = 0; i < d->kernel->stmts.len; i++) if (d->kernel->stmts.at[i].kind == STMT_DOT) return false;
     return bytes <= REGION_BYTES;
@@ -320,7 +320,7 @@ bool merge_small(Grouping *gr, const Buffers *b, const Drafts *in, Drafts *out)
     Merge m = { .gr = gr, .b = b, .in = in };
     uint64_t *hash = arena_alloc(gr->arena, sizeof *hash * (in->len + 1));
     if (!hash || !find_lives(&m)) return false;
-    for (uint32_t i = 0; i < in->len; i++) hash[i] = kernel_hash(in->at[i].kernel);
+    for (uint32_t i = 0; i < in->len; i++) hash[i] = in->at[i].host ? 0 : kernel_hash(in->at[i].kernel);
     for (uint32_t i = 0; i < in->len;) {
         uint32_t end = i, vals = 0;
         while (end < in->len && is_small(&m, &in->at[end]) && !(end > i && has_check(&in->at[end - 1]))) vals += in->at[end++].kernel->vals.len;

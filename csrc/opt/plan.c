@@ -75,7 +75,7 @@ static bool add_launch(Build *s, const Draft *d)
     Plan *p = s->p;
     Launch *l = vec_push(s->arena, &p->launches);
     if (!l) return false;
-    *l = (Launch){ .kernel = intern_kernel(s, d->kernel), .words = p->words.len, .nwords = d->words.len, .patches = p->patches.len,
+    *l = (Launch){ .host = d->host, .kernel = d->host ? 0 : intern_kernel(s, d->kernel), .words = p->words.len, .nwords = d->words.len, .patches = p->patches.len,
                    .npatches = d->patches.len, .grid = d->grid, .scratch = d->scratch, .ns = d->ns };
     if (arena_err(s->arena)->kind) return false;
     for (uint32_t i = 0; i < d->words.len; i++) {
@@ -131,7 +131,7 @@ static Plan *plan_build(Arena *a, Grouping *gr, const Survey *surveys, Buffers *
     const Graph *g = gr->g;
     Drafts each = { 0 }, drafts = { 0 };
     for (uint32_t n = 1; n < gr->groups.len; n++)
-        if (!schedule_group(gr, n, &surveys[n], b, &each)) return NULL;
+        if (!(gr->groups.at[n].host ? host_schedule(gr, n, b, &each) : schedule_group(gr, n, &surveys[n], b, &each))) return NULL;
     for (uint32_t i = 0; i < b->copies.len; i++)
         if (!schedule_copy(gr, b->copies.at[i].shape, b->copies.at[i].from, b->copies.at[i].to, b, &each)) return NULL;
     if (!merge_small(gr, b, &each, &drafts)) return NULL;
@@ -190,7 +190,8 @@ void plan_print(Text *t, const Plan *p)
              (long long)p->workspace, (long long)p->peak);
     for (uint32_t i = 0; i < p->launches.len; i++) {
         const Launch *l = &p->launches.at[i];
-        text_put(t, "launch %u: kernel %u, grid %lld", i, l->kernel, (long long)l->grid);
+        if (l->host) text_put(t, "launch %u: host function %lld", i, (long long)l->host->function);
+        else text_put(t, "launch %u: kernel %u, grid %lld", i, l->kernel, (long long)l->grid);
         if (l->scratch) text_put(t, ", scratch %lld", (long long)l->scratch);
         text_put(t, ", buffers");
         for (uint32_t j = 0; j < l->npatches; j++) {

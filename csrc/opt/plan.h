@@ -2,7 +2,7 @@
  *
  *     Graph -> simplify -> groups (group.c) -> kernels scheduled for these strides (schedule.c) -> slots (buffers.c) -> Plan
  *
- * A Plan knows no addresses and no Python: a launch is a kernel, a template of its args and patches that say which slot's address
+ * A Plan knows no addresses and no Python: a launch is a kernel (or a numbered function of the host), a template of its args and patches that say which slot's address
  * goes into which word. It lives in one Arena with its kernels and is immutable once made. */
 #pragma once
 #include "base/cpu.h"
@@ -27,6 +27,17 @@ typedef struct {
 
 typedef struct { uint32_t word, slot; int64_t offset; } Patch;   /* args[word] = address of slot + offset */
 
+/* A call of a function of the host process (NumPy's own sort, say), registered by py/ under a number. Its launch has a word per array, inputs
+ * then results: their addresses; 0 for a result that nobody reads. Results are C-contiguous, inputs have any strides. */
+typedef struct { uint8_t dtype, rank; int64_t shape[MAX_RANK], stride[MAX_RANK]; } HostArray;
+typedef struct {
+    int64_t function;
+    Id node;                 /* in plan->graph */
+    uint32_t nin, nout, nparams;
+    const HostArray *arrays; /* inputs, then results */
+    const int64_t *params;   /* the function's own numbers */
+} HostCall;
+
 typedef struct {
     uint32_t kernel;         /* index into plan->kernels */
     uint32_t words, nwords;  /* its args template: plan->words.at[words ...] */
@@ -34,6 +45,7 @@ typedef struct {
     int64_t grid;            /* grid points; at least 1 */
     int64_t scratch;         /* bytes of scratch per worker */
     float ns;                /* estimated time of all points on one core */
+    const HostCall *host;    /* the launch is this call and no kernel; NULL: a kernel */
 } Launch;
 
 typedef struct {

@@ -186,6 +186,22 @@ static void walk_dot(Walk *w)
     }
 }
 
+/* A host call reads and writes whole buffers, in an order of its own. */
+static void walk_host(Walk *w)
+{
+    Map none;
+    map_select(&none, 0, 0, NULL);
+    w->root = -1;
+    uint32_t nout = (uint32_t)node_attr(w->gr->g, w->gp->host)[1];
+    for (uint32_t i = 0; i < w->gp->operands.len + nout && w->ok; i++) {
+        bool load = i < w->gp->operands.len;
+        Id id = load ? w->gp->operands.at[i] : w->gp->items[i - w->gp->operands.len];
+        if (!id) continue;
+        add_term(w, load ? TERM_LOAD : TERM_STORE, id, node_at(w->gr->g, id)->dtype, &none, 0, false);
+        if (w->ok) w->s->terms.at[w->s->terms.len - 1].box = true;
+    }
+}
+
 static bool survey_group(Grouping *gr, uint32_t n, Survey *s)
 {
     Walk w = { .gr = gr, .n = n, .gp = &gr->groups.at[n], .s = s, .ok = true };
@@ -218,6 +234,7 @@ static bool survey_group(Grouping *gr, uint32_t n, Survey *s)
         }
     }
     if (w.gp->dot && w.gp->roots.len) walk_dot(&w);
+    if (w.gp->host) walk_host(&w);
     return w.ok && !gr->g->err->kind;
 }
 

@@ -2,6 +2,7 @@
  * are guarded then), others are refused with the cure. */
 #include "py/tracer.h"
 #include "py/error.h"
+#include "py/host.h"
 #include "run/exec.h"
 
 static PyObject *array_new(const Graph *g, Id id)
@@ -92,7 +93,12 @@ static bool run(Arena *a, Err *err, const Trace *t, const Graph *g, const int *i
     if (!words)
         return false;
     Exec e = {plan, code, 1};
-    int64_t status = exec_run(&e, words, data, &result, NULL, NULL, NULL);
+    HostFailure failure = {0};
+    int64_t status = exec_run(&e, words, data, &result, NULL, NULL, NULL, &failure);
+    if (status == -4) {
+        host_raise(&failure, plan, t);
+        return false;
+    }
     return status == 0 || err_set(err, status == -1 ? ERR_MEMORY : ERR_INTERNAL, "a value could not be computed while tracing");
 }
 

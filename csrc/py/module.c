@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "py/state.h"
 #include "py/error.h"
+#include "py/host.h"
 #include "py/jit.h"
 #include "py/log.h"
 #include "py/result.h"
@@ -208,7 +209,8 @@ static int module_exec(PyObject *module)
     import_array1(-1);
     import_umath1(-1);
     if (!intern_names() || !read_environment() || !error_module_init(module) || !tree_module_init() || !result_module_init() || !add_types(module)
-        || !jit_module_init(module) || !inspect_module_init(module) || !find_generator(module) || tracer_module_init(module) < 0)
+        || !jit_module_init(module) || !inspect_module_init(module) || !find_generator(module) || tracer_module_init(module) < 0
+        || !host_module_init(module))
         return -1;
     if (Py_AtExit(compile_shutdown) < 0)        /* after all of Python's own handlers, which may still compile */
         return PyErr_SetString(PyExc_ImportError, "too many exit functions are registered in this process"), -1;

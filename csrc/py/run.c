@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "py/error.h"
+#include "py/host.h"
 #include "py/jit.h"
 #include "py/result.h"
 #include "py/state.h"
@@ -243,12 +244,13 @@ typedef struct {
     _Atomic int64_t status;
     fenv_t mode;
     PyThread_type_lock done;
+    HostFailure failure;
 } Job;
 
 static int64_t job_exec(Job *j, const atomic_int *stop)
 {
     const Frame *f = j->frame;
-    return exec_run(j->exec, f->words, f->in, f->out, j->checked ? f->lo : NULL, j->checked ? f->hi : NULL, stop);
+    return exec_run(j->exec, f->words, f->in, f->out, j->checked ? f->lo : NULL, j->checked ? f->hi : NULL, stop, &j->failure);
 }
 
 static void job_thread(void *arg)
@@ -296,21 +298,27 @@ static bool job_long(Job *j)
     return started;
 }
 
-static int64_t run_plan(const Bound *b, Frame *f)
+static int64_t run_plan(const Bound *b, Frame *f, HostFailure *failure)
 {
     Job j = {.exec = &b->exec, .frame = f, .checked = state.checked};
-    if (b->ns < GIL_NS)
-        return job_exec(&j, NULL);
-    if (b->ns > INTERRUPT_NS && sees_signals() && job_long(&j))
-        return j.status;
-    Py_BEGIN_ALLOW_THREADS
-    j.status = job_exec(&j, NULL);
-    Py_END_ALLOW_THREADS
+    bool done = b->ns < GIL_NS;
+    if (done)
+        j.status = job_exec(&j, NULL);
+    else
+        done = b->ns > INTERRUPT_NS && sees_signals() && job_long(&j);
+    if (!done) {
+        Py_BEGIN_ALLOW_THREADS
+        j.status = job_exec(&j, NULL);
+        Py_END_ALLOW_THREADS
+    }
+    *failure = j.failure;
     return j.status;
 }
 
-static bool check_status(int64_t status, const Bound *b)
+static bool check_status(int64_t status, const Bound *b, HostFailure *failure)
 {
+    if (PyErr_Occurred())
+        host_forget(failure);
     if (status == 0)
         return !PyErr_Occurred();    /* a signal that came with the end of the run */
     if (PyErr_Occurred())
@@ -319,6 +327,8 @@ static bool check_status(int64_t status, const Bound *b)
         PyErr_NoMemory();
     else if (status == -2)
         PyErr_SetNone(PyExc_KeyboardInterrupt);
+    else if (status == -4)
+        host_raise(failure, b->plan, b->entry->trace);
     else
         error_raise_check(b->plan, status, b->entry->trace);
     return false;
@@ -336,7 +346,8 @@ static PyObject *run_frame(Bound *b, const Record *r, const Registers *regs, Cal
         memcpy(f.words, b->plan->words.at, b->plan->words.len * sizeof *f.words);
         if (state.checked)
             read_bounds(&f, e, r);
-        ok = check_status(run_plan(b, &f), b);
+        HostFailure failure = {0};
+        ok = check_status(run_plan(b, &f, &failure), b, &failure);
     }
     if (ok)
         result = make_tree(e, r, regs, &f);

@@ -19,6 +19,7 @@
     X(memory_info_type) \
     X(mem_handler)        /* capsule of the allocator that frees result arrays (result.c) */ \
     X(shape_dtype)        /* pyxla.ShapeDtype; set by pyxla/__init__.py */ \
+    X(host_functions)     /* list: functions that plans call, by number (host.c) */ \
     X(np_module)          /* lazy: pyxla._np, imported at the first trace */ \
     X(from_dlpack)        /* lazy: numpy.from_dlpack */ \
     X(asarray)            /* lazy: numpy.asarray */ \

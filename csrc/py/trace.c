@@ -7,6 +7,13 @@ static _Thread_local Trace *current;
 
 Trace *trace_current(void) { return current; }
 
+Trace *trace_exchange(Trace *t)
+{
+    Trace *was = current;
+    current = t;
+    return was;
+}
+
 Trace *op_begin(void)
 {
     Trace *t = current;

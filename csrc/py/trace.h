@@ -83,6 +83,8 @@ void trace_end(Trace *t, bool keep);
 /* Frees an ended trace that was kept: arena, scalars, guards, captured objects and t itself. */
 void trace_free(Trace *t);
 Trace *trace_current(void);                                 /* of this thread; NULL when it is not tracing */
+/* Makes t (NULL: none) the current one; the one that was. For code of ours that runs amid a trace and is not part of it. */
+Trace *trace_exchange(Trace *t);
 bool tracer_check(PyObject *o);
 /* Source id -> "file", line, text of the line (new references or NULL); for messages. */
 bool trace_source(const Trace *t, uint32_t src, PyObject **file, int *line, PyObject **function);

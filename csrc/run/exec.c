@@ -13,6 +13,7 @@ typedef struct {
     void *const *in, *const *out;
     const char *const *in_lo, *const *in_hi;
     const atomic_int *stop;
+    HostFailure *failure;
     char *workspace, *scratch;
     int64_t status;                    /* the cell that checks write to */
     int threads;                       /* asked for once, at the first launch large enough; 0: there is none */
@@ -26,6 +27,10 @@ typedef struct {
     int64_t piece;                     /* grid points between looks at `stop` */
     atomic_bool failed;
 } Job;
+
+static HostFn host_fn;
+
+void exec_set_host(HostFn fn) { host_fn = fn; }
 
 /* ---- arguments ---- */
 
@@ -51,7 +56,7 @@ static void patch_bounds(const Run *r, const Slot *s, const char *at, int64_t *b
 static void patch(Run *r, const Launch *l, int64_t *args)
 {
     const Plan *plan = r->exec->plan;
-    bool checked = plan->kernels.at[l->kernel]->checked;
+    bool checked = !l->host && plan->kernels.at[l->kernel]->checked;
     const Patch *p = plan->patches.at + l->patches;
     for (uint32_t i = 0; i < l->npatches; i++, p++) {
         const Slot *s = &plan->slots.at[p->slot];
@@ -73,7 +78,7 @@ static float launch_ns(const Exec *e, const Launch *l) { return launch_fn(e, l) 
 
 static int launch_workers(Run *r, const Launch *l)
 {
-    float ns = launch_ns(r->exec, l);
+    float ns = l->host ? 0 : launch_ns(r->exec, l);
     if (ns < PARALLEL_NS || l->grid < 2) return 1;
     if (!r->threads) r->threads = pool_workers(r->exec->threads);
     int most = r->threads;
@@ -125,6 +130,16 @@ static bool run_launch(Run *r, const Launch *l)
     return !atomic_load_explicit(&j.failed, memory_order_relaxed);
 }
 
+/* Words and addresses have one size; a word that no patch names is a result that nobody reads. */
+static bool run_host(Run *r, const Launch *l)
+{
+    int64_t *args = r->words + l->words;
+    patch(r, l, args);
+    if (!host_fn || !r->failure) return false;
+    r->failure->call = l->host;
+    return host_fn(l->host, (void *const *)args, &r->failure->error);
+}
+
 /* ---- the run ---- */
 
 /* Bytes of scratch that the largest launch needs, for all its workers. */
@@ -145,16 +160,18 @@ static int64_t run_launches(Run *r)
     const Plan *plan = r->exec->plan;
     for (uint32_t i = 0; i < plan->launches.len; i++) {
         if (stopped(r)) return -2;
-        if (!run_launch(r, &plan->launches.at[i])) return -3;
+        const Launch *l = &plan->launches.at[i];
+        if (l->host && !run_host(r, l)) return -4;
+        if (!l->host && !run_launch(r, l)) return -3;
         if (r->status) return r->status;
     }
     return stopped(r) ? -2 : 0;
 }
 
 int64_t exec_run(const Exec *e, int64_t *words, void *const *in, void *const *out, const char *const *in_lo, const char *const *in_hi,
-                 const atomic_int *stop)
+                 const atomic_int *stop, HostFailure *failure)
 {
-    Run r = {e, words, in, out, in_lo, in_hi, stop, NULL, NULL, 0, 0};
+    Run r = {e, words, in, out, in_lo, in_hi, stop, failure, NULL, NULL, 0, 0};
     int64_t workspace = (e->plan->workspace + 63) & ~(int64_t)63, bytes = workspace + scratch_bytes(&r);
     if (bytes) {
         r.workspace = mem_alloc((size_t)bytes);

@@ -53,7 +53,8 @@ int64_t driver_run(const Plan *p, void *const *in, void *const *out)
     int64_t *words = malloc(sizeof *words * (p->words.len + 1));
     memcpy(words, p->words.at, sizeof *words * p->words.len);
     Exec e = { .plan = p, .threads = 1 };
-    int64_t r = exec_run(&e, words, in, out, NULL, NULL, NULL);
+    HostFailure failure = { 0 };
+    int64_t r = exec_run(&e, words, in, out, NULL, NULL, NULL, &failure);
     free(words);
     return r;
 }

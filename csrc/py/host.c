@@ -1,0 +1,232 @@
+#include "py/host.h"
+#include "py/error.h"
+#include "py/state.h"
+
+enum { MOST_ARRAYS = 24, MOST_NUMBERS = 24 };
+
+/* ---- the call at run time ---- */
+
+static PyObject *wrap(const HostArray *a, void *address, bool writable)
+{
+    static _Alignas(64) char empty[64];          /* an array without elements may have no address */
+    npy_intp shape[MAX_RANK], stride[MAX_RANK];
+    for (int k = 0; k < a->rank; k++) {
+        shape[k] = a->shape[k];
+        stride[k] = a->stride[k];
+    }
+    PyArray_Descr *descr = (PyArray_Descr *)dtype_to_numpy((Dtype)a->dtype);
+    return descr ? PyArray_NewFromDescr(&PyArray_Type, descr, a->rank, shape, stride, address ? address : empty,
+                                        writable ? NPY_ARRAY_WRITEABLE : 0, NULL) : NULL;
+}
+
+/* results, inputs..., numbers... into args, new references; how many were made: fewer than wanted with an exception. */
+static uint32_t fill_arguments(const HostCall *c, void *const *address, PyObject **args)
+{
+    uint32_t n = 0;
+    PyObject *results = args[0] = PyTuple_New(c->nout);
+    bool ok = results != NULL;
+    n += ok;
+    for (uint32_t k = 0; ok && k < c->nout; k++) {
+        void *at = address[c->nin + k];
+        PyObject *a = at ? wrap(&c->arrays[c->nin + k], at, true) : Py_NewRef(Py_None);
+        ok = a != NULL;
+        if (ok)
+            PyTuple_SET_ITEM(results, k, a);
+    }
+    for (uint32_t k = 0; ok && k < c->nin; k++, n += ok)
+        ok = (args[n] = wrap(&c->arrays[k], address[k], false)) != NULL;
+    for (uint32_t k = 0; ok && k < c->nparams; k++, n += ok)
+        ok = (args[n] = PyLong_FromLongLong(c->params[k])) != NULL;
+    return ok ? n : 0;
+}
+
+static bool call_function(const HostCall *c, void *const *address)
+{
+    PyObject *args[1 + MOST_ARRAYS + MOST_NUMBERS] = {NULL};
+    uint32_t wanted = 1 + c->nin + c->nparams;
+    PyObject *f = c->function < PyList_GET_SIZE(state.host_functions) ? PyList_GET_ITEM(state.host_functions, c->function) : NULL;
+    PyObject *r = NULL;
+    if (!f || wanted > sizeof args / sizeof *args)
+        PyErr_Format(state.internal_error, "host function %lld is not there", (long long)c->function);
+    else if (fill_arguments(c, address, args) == wanted)
+        r = PyObject_Vectorcall(f, args, wanted, NULL);
+    for (uint32_t k = 0; k < wanted && k < sizeof args / sizeof *args; k++)
+        Py_XDECREF(args[k]);
+    Py_XDECREF(r);
+    return r != NULL;
+}
+
+/* The exception without its traceback: the frames there hold arrays whose memory goes when the run ends. */
+static PyObject *take_exception(void)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    if (value)
+        PyException_SetTraceback(value, Py_None);
+    return value;
+}
+
+/* HostFn. The caller may hold the GIL or not, and may be a thread that Python does not know; a trace that it interrupts sees nothing of it. */
+static bool call_host(const HostCall *c, void *const *address, void **error)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    Trace *interrupted = trace_exchange(NULL);
+    bool ok = PyErr_CheckSignals() == 0 && call_function(c, address);
+    if (!ok)
+        *error = take_exception();
+    trace_exchange(interrupted);
+    PyGILState_Release(gil);
+    return ok;
+}
+
+void host_forget(HostFailure *f)
+{
+    Py_XDECREF((PyObject *)f->error);
+    f->error = NULL;
+}
+
+/* "called at file.py:12, in f" among the notes of an exception, where this Python has notes. */
+static void note_place(PyObject *error, const Trace *t, uint32_t src)
+{
+    PyObject *file = NULL, *function = NULL;
+    int line = 0;
+    if (t && src && trace_source(t, src, &file, &line, &function) && file) {
+        PyObject *note = function ? PyUnicode_FromFormat("in the jitted code of %U:%d, in %U", file, line, function)
+                                  : PyUnicode_FromFormat("in the jitted code of %U:%d", file, line);
+        PyObject *r = note ? PyObject_CallMethod(error, "add_note", "O", note) : NULL;
+        Py_XDECREF(r);
+        Py_XDECREF(note);
+    }
+    Py_XDECREF(file);
+    Py_XDECREF(function);
+    PyErr_Clear();
+}
+
+void host_raise(HostFailure *f, const Plan *plan, const Trace *t)
+{
+    PyObject *error = f->error;
+    if (!error) {
+        PyErr_SetString(state.internal_error, "a host function failed without an exception");
+        return;
+    }
+    note_place(error, t, node_at(plan->graph, f->call->node)->src);
+    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    host_forget(f);
+}
+
+/* ---- the op ---- */
+
+static PyObject *core_host_function(PyObject *Py_UNUSED(module), PyObject *f)
+{
+    if (PyList_Append(state.host_functions, f) < 0)
+        return NULL;
+    return PyLong_FromSsize_t(PyList_GET_SIZE(state.host_functions) - 1);
+}
+
+typedef struct { int64_t *at; Py_ssize_t len, room; } Attrs;
+
+static bool push(Attrs *a, int64_t v)
+{
+    if (a->len == a->room) {
+        PyErr_SetString(PyExc_ValueError, "host() with too many results or numbers");
+        return false;
+    }
+    a->at[a->len++] = v;
+    return true;
+}
+
+static bool push_ints(Attrs *a, PyObject *tuple, bool count)
+{
+    if (!PyTuple_Check(tuple)) {
+        PyErr_SetString(PyExc_TypeError, "host() needs tuples of integers");
+        return false;
+    }
+    if (count && !push(a, PyTuple_GET_SIZE(tuple)))
+        return false;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple); k++) {
+        int64_t v = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, k));
+        if ((v == -1 && PyErr_Occurred()) || !push(a, v))
+            return false;
+    }
+    return true;
+}
+
+/* The (dtype, shape) pairs of the results. */
+static bool push_results(Attrs *a, PyObject *results)
+{
+    if (!PyTuple_Check(results) || !push(a, PyTuple_GET_SIZE(results)))
+        return false;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(results); k++) {
+        PyObject *dtype, *shape;
+        PyArray_Descr *d = NULL;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(results, k), "OO!", &dtype, &PyTuple_Type, &shape) || !PyArray_DescrConverter(dtype, &d))
+            return false;
+        Dtype type = dtype_from_numpy((PyObject *)d, "result of a host function");
+        Py_DECREF(d);
+        if (type == DT_COUNT || !push(a, type) || !push_ints(a, shape, true))
+            return false;
+    }
+    return true;
+}
+
+static bool read_inputs(Trace *t, PyObject *inputs, Id *in)
+{
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(inputs); k++) {
+        PyObject *x = as_tracer(t, PyTuple_GET_ITEM(inputs, k));
+        in[k] = x && is_tracer(x) ? tracer_node((Tracer *)x) : 0;
+        Py_XDECREF(x);
+        if (!in[k])
+            return false;
+    }
+    return true;
+}
+
+static PyObject *host_items(Trace *t, Id call, Py_ssize_t n)
+{
+    PyObject *out = call ? PyTuple_New(n) : trace_fail(t);
+    for (Py_ssize_t k = 0; out && k < n; k++) {
+        int64_t at = k;
+        PyObject *x = tracer_array(t, graph_add(t->graph, OP_item, &call, 1, &at, 1, DT_COUNT, NULL, 0), LAYOUT_C);
+        if (!x)
+            Py_CLEAR(out);
+        else
+            PyTuple_SET_ITEM(out, k, x);
+    }
+    return out;
+}
+
+static PyObject *core_host(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long function;
+    PyObject *inputs, *results, *numbers;
+    int64_t words[512];
+    Id in[MOST_ARRAYS];
+    Attrs a = {words, 0, sizeof words / sizeof *words};
+    if (!PyArg_ParseTuple(args, "lO!O!O!", &function, &PyTuple_Type, &inputs, &PyTuple_Type, &results, &PyTuple_Type, &numbers))
+        return NULL;
+    if (PyTuple_GET_SIZE(inputs) > MOST_ARRAYS || PyTuple_GET_SIZE(numbers) > MOST_NUMBERS) {
+        PyErr_SetString(PyExc_ValueError, "host() with too many inputs or numbers");
+        return NULL;
+    }
+    Trace *t = op_begin();
+    if (!t || !push(&a, function) || !push_results(&a, results) || !push_ints(&a, numbers, false) || !read_inputs(t, inputs, in))
+        return NULL;
+    Id call = graph_add(t->graph, OP_host, in, (int)PyTuple_GET_SIZE(inputs), words, (int)a.len, DT_COUNT, NULL, 0);
+    return host_items(t, call, PyTuple_GET_SIZE(results));
+}
+
+static PyMethodDef host_methods[] = {
+    {"host_function", core_host_function, METH_O, "host_function(f): the number of f(results, *inputs, *numbers), a pure function that a plan calls"},
+    {"host", core_host, METH_VARARGS, "host(function, inputs, results, numbers): a tuple of arrays of these (dtype, shape)"},
+    {NULL},
+};
+
+bool host_module_init(PyObject *module)
+{
+    state.host_functions = PyList_New(0);
+    exec_set_host(call_host);
+    return state.host_functions && PyModule_AddFunctions(module, host_methods) == 0;
+}

@@ -1,0 +1,34 @@
+"""NumPy's own routines on the buffers of a plan: a library call between the fused kernels.
+
+A host function is `f(results, *inputs, *numbers)`: it fills the arrays of `results` (None: nobody reads that one). It is pure, keeps
+no array, and gets its numbers from the trace. Shapes and dtypes of the results come from rules, never from running it."""
+import numpy as np
+
+from .. import _core
+
+
+def host(f):
+    """Registers a host function; the result makes a call of it: `call(inputs, results, *numbers)` with (dtype, shape) pairs as results."""
+    number = _core.host_function(quiet(f))
+
+    def call(inputs, results, *numbers):
+        return _core.host(number, tuple(inputs), tuple(results), numbers)
+    return call
+
+
+def quiet(f):
+    """f without NumPy's floating-point warnings: jitted functions give none."""
+    def g(*args):
+        with np.errstate(all="ignore"):
+            f(*args)
+    return g
+
+
+def fill(results, values):
+    """Stores NumPy's results, which must be what the rule of the function said."""
+    for result, value in zip(results, values):
+        if result is None:
+            continue
+        if value.dtype != result.dtype or value.shape != result.shape:
+            raise _core.InternalError(f"a NumPy routine gave {value.dtype}{value.shape}, not {result.dtype}{result.shape}")
+        result[...] = value

@@ -44,11 +44,11 @@ class N:
 
 
 class HostArray(C.Structure):
-    _fields_ = [("dtype", C.c_uint8), ("rank", C.c_uint8), ("shape", C.c_int64 * MAX_RANK), ("stride", C.c_int64 * MAX_RANK)]
+    _fields_ = [("dtype", C.c_uint8), ("rank", C.c_uint8), ("swapped", C.c_bool), ("shape", C.c_int64 * MAX_RANK), ("stride", C.c_int64 * MAX_RANK)]
 
     def at(self, address):
         """The array at an address, NULL: None."""
-        n, dtype = self.rank, np.dtype(DTYPES[self.dtype])
+        n, dtype = self.rank, np.dtype(DTYPES[self.dtype]).newbyteorder(">" if self.swapped else "<")
         shape, strides = self.shape[:n], self.stride[:n]
         if 0 in shape:
             return np.empty(shape, dtype)

@@ -58,14 +58,15 @@ def test_between_kernels(x):
     np.testing.assert_allclose(got[2], a, rtol=1e-15)
 
 
-@pytest.mark.parametrize("layout", ["c", "fortran", "reversed", "strided", "unaligned", "readonly"])
+@pytest.mark.parametrize("layout", ["c", "fortran", "reversed", "strided", "unaligned", "readonly", "swapped"])
 def test_layouts_of_arguments(x, layout):
     raw = np.zeros(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
     raw[...] = x
-    y = {"c": x, "fortran": np.asfortranarray(x), "reversed": x[::-1], "strided": np.repeat(x, 2, 1)[:, ::2], "unaligned": raw, "readonly": x.copy()}[layout]
+    y = {"c": x, "fortran": np.asfortranarray(x), "reversed": x[::-1], "strided": np.repeat(x, 2, 1)[:, ::2], "unaligned": raw, "readonly": x.copy(),
+         "swapped": x.astype(">f8")}[layout]
     y.flags.writeable = layout != "readonly"
-    f = pyxla.jit(lambda x: call(x, x.T))
-    for a, b in zip(f(y), want(y, y.T)):
+    f = pyxla.jit(lambda x: (*call(x, x.T), *call(x.reshape(-1), x, 2)))
+    for a, b in zip(f(y), (*want(y, y.T), *want(y.reshape(-1), y, 2))):
         np.testing.assert_array_equal(a, b)
 
 

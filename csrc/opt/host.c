@@ -70,6 +70,7 @@ static void input_array(const Grouping *gr, const Buffers *b, Id id, Id buffer, 
     const Node *n = node_at(gr->g, id);
     a->dtype = n->dtype;
     a->rank = n->rank;
+    a->swapped = b->at.at[buffer].swapped;
     memcpy(a->shape, node_shape(gr->g, id), n->rank * sizeof *a->shape);
     if (buffer == id) memcpy(a->stride, b->at.at[id].stride, n->rank * sizeof *a->stride);
     else contiguous(a);

@@ -29,7 +29,7 @@ typedef struct { uint32_t word, slot; int64_t offset; } Patch;   /* args[word] =
 
 /* A call of a function of the host process (NumPy's own sort, say), registered by py/ under a number. Its launch has a word per array, inputs
  * then results: their addresses; 0 for a result that nobody reads. Results are C-contiguous, inputs have any strides. */
-typedef struct { uint8_t dtype, rank; int64_t shape[MAX_RANK], stride[MAX_RANK]; } HostArray;
+typedef struct { uint8_t dtype, rank; bool swapped; int64_t shape[MAX_RANK], stride[MAX_RANK]; } HostArray;   /* swapped: an input's bytes */
 typedef struct {
     int64_t function;
     Id node;                 /* in plan->graph */

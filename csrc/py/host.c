@@ -15,6 +15,11 @@ static PyObject *wrap(const HostArray *a, void *address, bool writable)
         stride[k] = a->stride[k];
     }
     PyArray_Descr *descr = (PyArray_Descr *)dtype_to_numpy((Dtype)a->dtype);
+    if (descr && a->swapped) {
+        PyArray_Descr *native = descr;
+        descr = PyArray_DescrNewByteorder(native, NPY_SWAP);
+        Py_DECREF(native);
+    }
     return descr ? PyArray_NewFromDescr(&PyArray_Type, descr, a->rank, shape, stride, address ? address : empty,
                                         writable ? NPY_ARRAY_WRITEABLE : 0, NULL) : NULL;
 }
@@ -221,7 +226,7 @@ static PyObject *core_host(PyObject *Py_UNUSED(module), PyObject *args)
 static PyMethodDef host_methods[] = {
     {"host_function", core_host_function, METH_O, "host_function(f): the number of f(results, *inputs, *numbers), a pure function that a plan calls"},
     {"host", core_host, METH_VARARGS, "host(function, inputs, results, numbers): a tuple of arrays of these (dtype, shape)"},
-    {NULL},
+    {0},
 };
 
 bool host_module_init(PyObject *module)

@@ -72,7 +72,7 @@ def jit(
     static_argnums, static_argnames : int or str, or iterable of them
         Arguments that are part of the signature whatever they are: they must be hashable.
     donate_argnums, donate_argnames : int or str, or iterable of them
-        Array arguments whose memory may be reused for results. Their contents are lost.
+        Array arguments whose memory may be reused for a result or a temporary. Their contents are undefined after the call.
     threads : int, optional
         Most threads that a call of this function uses; the default is the pool's number.
     fma : bool

@@ -90,7 +90,7 @@ class Lib:
         sig = {
             "driver_arena": (P, [P]), "driver_err_size": (C.c_size_t, []), "driver_graph": (P, [P]), "driver_err": (P, [P]),
             "driver_message": (C.c_char_p, [P]), "driver_plan": (P, [P, P, P, C.c_int]), "driver_text": (P, [P]),
-            "driver_launches": (u32, [P]), "driver_run": (i64, [P, P, P]), "driver_free": (None, [P]), "arena_free": (None, [P]),
+            "driver_launches": (u32, [P]), "driver_peak": (i64, [P]), "driver_took": (i32, [P, u32]), "driver_run": (i64, [P, P, P]), "driver_free": (None, [P]), "arena_free": (None, [P]),
             "graph_input": (u32, [P, C.c_int, P, C.c_int, C.c_int]), "graph_number": (u32, [P, C.c_int, C.c_double]),
             "graph_add": (u32, [P, C.c_int, P, C.c_int, P, C.c_int, C.c_int, P, C.c_int]),
             "graph_slice_const": (u32, [P, u32, P, P, P]), "graph_update_const": (u32, [P, u32, u32, P, P]),
@@ -218,21 +218,24 @@ class Graphs:
         call = self.add("host", [x, y], [*attrs, k], values[0])
         return [self.add("item", [call], [i], v) for i, v in enumerate(values)]
 
-    def check(self, outputs, into=None, vector_bytes=32, rtol=None):
-        """Plans, runs and compares; returns the plan's text."""
+    def check(self, outputs, into=None, vector_bytes=32, rtol=None, donated=()):
+        """Plans, runs and compares; returns the plan's text. donated: numbers of inputs."""
         into = into or [-1] * len(outputs)
         for o in outputs:
             self.c.graph_output(self.g, o.id)
         arrays = [a.copy(order="K") if not getattr(a, "base", None) is not None else a for a in self.inputs]
         arrays = [copy_layout(a) for a in self.inputs]
         strides = []
-        for a in arrays:
+        for i, a in enumerate(arrays):
             s = [x if n > 1 else 0 for x, n in zip(a.strides, a.shape)]
-            strides += s + [0] * (MAX_RANK - a.ndim) + [not a.dtype.isnative]
+            strides += s + [0] * (MAX_RANK - a.ndim) + [not a.dtype.isnative, i in donated]
         plan = self.c.driver_plan(self.g, ints(strides), ints(into, C.c_int32), vector_bytes)
         if not plan:
             self.fail()
         outs = [np.full(o.value.shape, 77).astype(o.value.dtype) for o in outputs]
+        self.peak = self.c.driver_peak(plan)
+        self.took = [self.c.driver_took(plan, i) if k < 0 else -1 for i, k in enumerate(into)]
+        outs = [arrays[k] if k >= 0 else o for o, k in zip(outs, self.took)]
         text = self.c.driver_text(plan)
         self.text = C.string_at(text).decode()
         self.c.driver_free(text)
@@ -243,7 +246,7 @@ class Graphs:
         for i, (o, k) in enumerate(zip(outputs, into)):
             compare(outs[i] if k < 0 else arrays[k], o.value, rtol, f"output {i}")
         for i, a in enumerate(arrays):
-            if i not in into:
+            if i not in into and i not in donated:
                 np.testing.assert_array_equal(a, self.inputs[i])
         return self.text
 

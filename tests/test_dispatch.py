@@ -229,15 +229,65 @@ def test_byte_swapped_captured():
     np.testing.assert_array_equal(f(X), X * X + X.sum())
 
 
-def test_donated_overlap():
+# ---- donated arguments ----
+
+
+def test_donated_memory_is_the_results():
+    f = pyxla.jit(lambda x, y: (x + y * 2, x.sum(axis=0)), donate_argnames="x")
+    for _ in range(2):
+        x, y = np.arange(600.0).reshape(20, 30), np.ones((20, 30))
+        want = f.__wrapped__(x, y)
+        z, s = f(x, y)
+        np.testing.assert_array_equal(z, want[0])
+        np.testing.assert_allclose(s, want[1])
+        assert np.shares_memory(x, z) and not np.shares_memory(x, s) and z.flags.writeable
+        np.testing.assert_array_equal(y, 1)
+
+
+def test_donated_is_part_of_no_result_else():
+    """What is handed back as itself, read-only, of another dtype or shape, or a number keeps its memory."""
+    def same(f, x, **kwargs):
+        y = x.copy()
+        want = f(x.copy())
+        got = pyxla.jit(f, donate_argnums=0, **kwargs)(x)
+        np.testing.assert_array_equal(got[0], want[0])
+        np.testing.assert_array_equal(x, y)
+
+    same(lambda x: (x + 1, x), np.ones((3, 4)))
+    same(lambda x: (x + 1, x[1:]), np.ones((3, 4)))
+    same(lambda x: (x.sum(),), np.ones((3, 4)))
+    same(lambda x: (x.astype("float32"),), np.ones((3, 4)))
+    same(lambda x: (x + 1,), np.array(2.0))
+    frozen = np.ones((3, 4))
+    frozen.flags.writeable = False
+    same(lambda x: (x + 1,), frozen)
+
+
+def test_donated_survives_a_failed_check():
+    @pyxla.jit(donate_argnums=0)
+    def f(x, i):
+        return x + x[i]
+
+    x = np.arange(5.0)
+    with pytest.raises(IndexError):
+        f(x, np.int64(7))
+    np.testing.assert_array_equal(x, np.arange(5.0))
+    np.testing.assert_array_equal(f(x, np.int64(3)), np.arange(5.0) + 3)
+
+
+def test_donated_overlap_is_refused_by_name():
+    table = np.arange(10.0)
     f = pyxla.jit(lambda x, y: x + y * 2, donate_argnames="x")
-    x = np.arange(10.0)
-    try:
-        got = f(x[:5], x[2:7])
-    except ValueError as e:
-        assert "donated" in str(e)
-    else:
-        np.testing.assert_array_equal(got, np.arange(5.0) + np.arange(2.0, 7.0) * 2)
+    g = pyxla.jit(lambda x: x + table[:5], donate_argnames="x")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="argument x, which is donated, shares memory with y"):
+            f(table[:5], table[2:7])
+        with pytest.raises(ValueError, match="argument x, which is donated, shares memory with an array that the function captures"):
+            g(table[:5])
+        with pytest.raises(ValueError, match="argument x, which is donated, shares memory with y"):
+            f(table, table)
+        np.testing.assert_array_equal(table, np.arange(10.0))
+        f(table[:5].copy(), table[5:])
 
 
 # ---- captured state ----

@@ -130,6 +130,39 @@ def test_two_updates_of_one_array(g):
     g.check([b, g.elementwise("add", a, a)])
 
 
+def test_donated_to_an_output(g):
+    x, y = g.input(arr(40, 50)), g.input(arr(40, 50, seed=1))
+    g.check([g.elementwise("add", g.elementwise("multiply", x, y), x)], donated=[0])
+    assert g.took == [0] and g.peak == 0
+
+
+def test_donated_to_one_output_of_two(g):
+    x = g.input(arr(40, 50))
+    g.check([g.elementwise("exp", x), g.elementwise("negative", x)], donated=[0])
+    assert sorted(g.took) == [-1, 0]
+
+
+def test_donated_to_a_temporary(g):
+    x, w = g.input(arr(70, 60)), g.input(arr(60, 60, seed=1))
+    h = g.dot(g.dot(g.elementwise("exp", x), w), w)
+    first = g.check([h], rtol=1e-3, donated=[0])
+    assert g.took == [0] or "tmp" not in first, first
+
+
+def test_donated_is_read_to_the_end(g):
+    """An element that another one still needs keeps the memory."""
+    x = g.input(arr(40, 40))
+    g.check([g.elementwise("add", x, g.transpose(x, [1, 0]))], donated=[0])
+    assert g.took == [-1]
+
+
+@pytest.mark.parametrize("other", [arr(40, 50, dtype="float64"), np.asfortranarray(arr(40, 50)), arr(40, 50).astype(">f4"), arr(50, 40)])
+def test_donated_of_another_kind(g, other):
+    x, y = g.input(arr(40, 50)), g.input(other)
+    g.check([g.elementwise("exp", x), g.reduce("sum", y, [0])], donated=[1])
+    assert g.took == [-1, -1]
+
+
 def test_concatenate_pad(g):
     x, y = g.input(arr(3, 4)), g.input(arr(2, 4, seed=1))
     c = g.concatenate([x, g.elementwise("exp", y), x], 0)
@@ -353,7 +386,8 @@ def test_random_programs(lib, block):
         rng, g = random.Random(seed), Graphs(lib)
         try:
             outs, into = random_program(rng, g)
-            g.check(outs, into, vector_bytes=rng.choice([16, 32, 64]), rtol=1e-9)
+            donated = [i for i in range(len(g.inputs)) if i not in into and rng.random() < 0.3]
+            g.check(outs, into, vector_bytes=rng.choice([16, 32, 64]), rtol=1e-9, donated=donated)
         except Exception as e:
             raise AssertionError(f"seed {seed}: {e}\n{getattr(g, 'text', '')[:3000]}") from e
         finally:

@@ -1,5 +1,6 @@
 /* Which values share memory: an update takes over the buffer of the array it changes, a write-back the argument's own memory, wherever
- * every read of the old contents happens in an earlier launch, or in the writing one at the very element before it is written. */
+ * every read of the old contents happens in an earlier launch, or in the writing one at the very element before it is written. A donated
+ * argument's memory is taken likewise, by a new output or else by a temporary of its dtype, shape and layout. */
 #include <string.h>
 #include "opt/group.h"
 
@@ -13,6 +14,7 @@ typedef struct {
     uint32_t *first;             /* per buffer id: head of its list of terms */
     bool *at_end;                /* per buffer id: read after the last launch */
     Id *final;                   /* per input: the buffer that lies in its memory from some launch to the end, 0: none */
+    bool *given;                 /* per output: it lies in the memory of a donated input */
     uint32_t checks;             /* the last group with a check or a host call, which may raise */
 } Share;
 
@@ -275,7 +277,7 @@ static bool place_outputs(Share *s, const PlanOutput *out)
     for (uint32_t i = 0; i < g->outputs.len; i++) {
         if (out[i].into >= 0) continue;
         Id base = s->gr->out_base.at[i];
-        bool own = node_at(g, base)->op != OP_input && !b->at.at[base].shares && !taken[base];
+        bool own = node_at(g, base)->op != OP_input && (s->given[i] || !b->at.at[base].shares) && !taken[base];
         b->output[i] = base;
         taken[base] = true;
         if (!own && !(b->output[i] = add_copied(s, base))) return false;
@@ -310,6 +312,54 @@ static bool write_back(Share *s, uint32_t i, Id input)
     return true;
 }
 
+/* ---- donated inputs ---- */
+
+/* Whether value c, laid out as it is, would fill the memory of input k. */
+static bool fits(const Share *s, Id c, uint32_t k)
+{
+    const Graph *g = s->gr->g;
+    Id input = g->inputs.at[k];
+    const Node *a = node_at(g, c), *b = node_at(g, input);
+    if (!s->gr->in[k].donated || s->gr->in[k].swapped || s->final[input] || s->at_end[input]) return false;
+    if (a->op == OP_input || !s->gr->info[c].stored || a->dtype != b->dtype || a->rank != b->rank) return false;
+    for (int d = 0; d < a->rank; d++) {
+        if (node_shape(g, c)[d] != node_shape(g, input)[d]) return false;
+        if (node_shape(g, c)[d] > 1 && s->b->at.at[c].stride[d] != s->b->at.at[input].stride[d]) return false;
+    }
+    return true;
+}
+
+static void donate_to_output(Share *s, uint32_t i)
+{
+    const Graph *g = s->gr->g;
+    Id base = s->gr->out_base.at[i];
+    for (uint32_t k = 0; k < g->inputs.len && !s->given[i]; k++) {
+        s->given[i] = fits(s, base, k) && write_back(s, i, g->inputs.at[k]);
+        s->at_end[base] = !s->given[i];
+    }
+}
+
+/* Whether c and all that lies in its memory may be written over the input. */
+static bool may_lie_in(const Share *s, Id c, Id input)
+{
+    for (Id y = 1; y < s->gr->nnodes; y++) {
+        if (y != c && (!s->b->at.at[y].shares || buffers_memory(s->b, y) != c)) continue;
+        if (first_writer(s, y) <= s->checks || !may_overwrite(s, input, y)) return false;
+    }
+    return true;
+}
+
+static void donate_to_temporary(Share *s, uint32_t k)
+{
+    const Graph *g = s->gr->g;
+    Id input = g->inputs.at[k];
+    for (Id c = 1; c < s->gr->nnodes; c++) {
+        if (s->b->at.at[c].shares || s->at_end[c] || !fits(s, c, k) || !may_lie_in(s, c, input)) continue;
+        take_over(s, c, input);
+        return;
+    }
+}
+
 Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out)
 {
     const Graph *g = gr->g;
@@ -319,7 +369,8 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
     s.first = arena_alloc(gr->arena, sizeof *s.first * ids);
     s.at_end = arena_alloc(gr->arena, ids);
     s.final = arena_alloc(gr->arena, sizeof *s.final * ids);
-    if (!b || !s.first || !s.at_end || !s.final || !vec_push(gr->arena, &s.uses)) return NULL;
+    s.given = arena_alloc(gr->arena, g->outputs.len + 1);
+    if (!b || !s.first || !s.at_end || !s.final || !s.given || !vec_push(gr->arena, &s.uses)) return NULL;
     b->output = arena_alloc(gr->arena, sizeof(Id) * (g->outputs.len + 1));
     if (!b->output || !init_buffers(gr, b) || !index_terms(&s)) return NULL;
     for (uint32_t n = 1; n < gr->groups.len; n++) {
@@ -330,6 +381,9 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
     for (uint32_t i = 0; i < g->outputs.len; i++) s.at_end[gr->out_base.at[i]] = true;
     for (uint32_t i = 0; i < g->outputs.len; i++)
         if (out[i].into >= 0 && !write_back(&s, i, g->inputs.at[out[i].into])) s.at_end[gr->out_base.at[i]] = true;
+    for (uint32_t i = 0; i < g->outputs.len; i++)
+        if (out[i].into < 0) donate_to_output(&s, i);
     share_updates(&s);
+    for (uint32_t k = 0; k < g->inputs.len; k++) donate_to_temporary(&s, k);
     return place_outputs(&s, out) ? b : NULL;
 }

@@ -37,7 +37,11 @@ static bool input_and_output_slots(Build *s, const PlanOutput *out)
             s->p->output_slot[i] = (uint32_t)out[i].into;
             continue;
         }
-        Id b = s->b->output[i];
+        Id b = s->b->output[i], memory = buffers_memory(s->b, b);
+        if (memory != b) {                                     /* a donated input's */
+            s->p->output_slot[i] = s->slot_of[memory] - 1;
+            continue;
+        }
         s->p->output_slot[i] = add_slot(s, SLOT_OUTPUT, s->b->at.at[b].dtype, i, s->b->at.at[b].bytes);
         s->slot_of[b] = s->p->output_slot[i] + 1;
     }

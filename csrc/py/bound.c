@@ -17,7 +17,7 @@ static void plan_input(const Entry *e, uint32_t k, const Record *r, PlanInput *p
         p->stride[axis] = PyArray_DIM(a, axis) > 1 ? PyArray_STRIDE(a, axis) : 0;
     p->swapped = PyArray_ISBYTESWAPPED(a);
     p->writable = PyArray_ISWRITEABLE(a);
-    p->donated = in->kind == INPUT_LEAF && in->writeback < 0 && r->leaf[in->leaf].flags & SIG_DONATED;
+    p->donated = PyArray_NDIM(a) > 0 && in->kind == INPUT_LEAF && in->writeback < 0 && r->leaf[in->leaf].flags & SIG_DONATED;
 }
 
 /* An argument that is handed back, whole or in part, keeps its memory. */

@@ -107,9 +107,9 @@ static bool share_memory(PyArrayObject *a, PyArrayObject *b)
     return share;
 }
 
-static bool raise_overlap(const Entry *e, uint32_t k, uint32_t other, const char *what, Call *c)
+/* Takes the references to the names over. */
+static bool raise_overlap(PyObject *a, const char *what, PyObject *b, Call *c)
 {
-    PyObject *a = input_name(e, k, c), *b = input_name(e, other, c);
     PyErr_Format(PyExc_ValueError, "%s: argument %S, which %s, shares memory with %S: pass a copy of one of them", c->jit->text, a, what, b);
     Py_XDECREF(a);
     Py_XDECREF(b);
@@ -123,7 +123,7 @@ static bool check_overlap(const Entry *e, uint32_t k, const Record *r, const cha
     for (uint32_t other = 0; a && other < e->ninputs; other++) {
         PyArrayObject *b = other == k ? NULL : input_array(e, other, r);
         if (b && share_memory(a, b))
-            return raise_overlap(e, k, other, what, c);
+            return raise_overlap(input_name(e, k, c), what, input_name(e, other, c), c);
     }
     return true;
 }
@@ -145,12 +145,21 @@ static bool check_written(const Entry *e, const Record *r, Call *c)
     return true;
 }
 
+/* Nor may a donated array be passed twice. */
+static bool check_donated_once(uint32_t leaf, const Record *r, Call *c)
+{
+    for (uint32_t k = 0; k < r->nleaves; k++)
+        if (r->leaf[k].alias == (int32_t)leaf)
+            return raise_overlap(call_name(c, leaf), "is donated", call_name(c, k), c);
+    return true;
+}
+
 static bool check_donated(const Entry *e, const Record *r, Call *c)
 {
     for (uint32_t k = 0; k < e->ninputs; k++) {
         const TraceInput *in = &e->trace->inputs.at[k];
         bool donated = in->kind == INPUT_LEAF && r->leaf[in->leaf].flags & SIG_DONATED;
-        if (donated && !check_overlap(e, k, r, "is donated", c))
+        if (donated && (!check_donated_once((uint32_t)in->leaf, r, c) || !check_overlap(e, k, r, "is donated", c)))
             return false;
     }
     return true;

@@ -13,14 +13,15 @@ const char *driver_message(const Err *e) { return e->kind ? e->msg : NULL; }
 
 typedef struct { Plan *plan; char *text; } Driven;
 
-/* strides: MAX_RANK words per input, and one that says whether its bytes are swapped; into: per output. NULL with the graph's error. */
+/* strides: MAX_RANK words per input, and two that say whether its bytes are swapped and whether it is donated; into: per output. NULL with the graph's error. */
 Plan *driver_plan(Graph *g, const int64_t *strides, const int32_t *into, int vector_bytes)
 {
     PlanInput *in = calloc(g->inputs.len + 1, sizeof *in);
     PlanOutput *out = calloc(g->outputs.len + 1, sizeof *out);
     for (uint32_t i = 0; i < g->inputs.len; i++) {
-        memcpy(in[i].stride, strides + i * (MAX_RANK + 1), sizeof in[i].stride);
-        in[i].swapped = strides[i * (MAX_RANK + 1) + MAX_RANK];
+        memcpy(in[i].stride, strides + i * (MAX_RANK + 2), sizeof in[i].stride);
+        in[i].swapped = strides[i * (MAX_RANK + 2) + MAX_RANK];
+        in[i].donated = strides[i * (MAX_RANK + 2) + MAX_RANK + 1];
         in[i].writable = true;
     }
     for (uint32_t i = 0; i < g->outputs.len; i++) out[i].into = into[i];
@@ -47,6 +48,11 @@ char *driver_text(const Plan *p)
 }
 
 uint32_t driver_launches(const Plan *p) { return p->launches.len; }
+
+int64_t driver_peak(const Plan *p) { return p->peak; }
+
+/* The input whose memory output i took over, or -1. */
+int32_t driver_took(const Plan *p, uint32_t i) { return p->output_slot[i] < p->ninputs ? (int32_t)p->output_slot[i] : -1; }
 
 int64_t driver_run(const Plan *p, void *const *in, void *const *out)
 {

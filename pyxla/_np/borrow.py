@@ -43,14 +43,14 @@ class Converting:
         return REDIRECTED.get(name) or getattr(self.module, name)
 
 
-def borrow(function):
-    """Registers NumPy's own code for a function."""
+def borrow(function, **own):
+    """Registers NumPy's own code for a function, over `own` names in the place of NumPy's; the function on tracers."""
     code = getattr(function, "__wrapped__", function)
     names = {k: Converting(v) if isinstance(v, types.ModuleType) and v.__name__.startswith("numpy") else REDIRECTED.get(k, v)
-             for k, v in code.__globals__.items()}
-    own = types.FunctionType(code.__code__, names, code.__name__, code.__defaults__, code.__closure__)
-    own.__kwdefaults__ = code.__kwdefaults__
-    _core.implements(function)(own)
+             for k, v in code.__globals__.items()} | own
+    borrowed = types.FunctionType(code.__code__, names, code.__name__, code.__defaults__, code.__closure__)
+    borrowed.__kwdefaults__ = code.__kwdefaults__
+    return _core.implements(function)(borrowed)
 
 
 for function in (np.gradient, np.cross, np.linalg.cross, np.trapezoid, np.select, np.polyval, np.unwrap, np.vander, np.cov,

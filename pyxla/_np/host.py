@@ -2,6 +2,8 @@
 
 A host function is `f(results, *inputs, *numbers)`: it fills the arrays of `results` (None: nobody reads that one). It is pure, keeps
 no array, and gets its numbers from the trace. Shapes and dtypes of the results come from rules, never from running it."""
+from functools import cache
+
 import numpy as np
 
 from .. import _core
@@ -32,3 +34,12 @@ def fill(results, values):
         if value.dtype != result.dtype or value.shape != result.shape:
             raise _core.InternalError(f"a NumPy routine gave {value.dtype}{value.shape}, not {result.dtype}{result.shape}")
         result[...] = value
+
+
+@cache
+def whole(function, keywords):
+    """A host call of a NumPy function with one result per array it returns, and these ((name, value), ...) keywords."""
+    def f(results, *inputs):
+        r = function(*inputs, **dict(keywords))
+        fill(results, [np.asarray(v) for v in (r if isinstance(r, tuple) else (r,))])
+    return host(f)

@@ -280,7 +280,7 @@ def matrix_power(a, n):
     if not isinstance(n, int):
         raise TypeError("exponent must be an integer")
     if n < 0:
-        raise unsupported("matrix_power with a negative exponent", "invert outside of the jitted function")
+        a, n = np.linalg.inv(a), -n
     if n == 0:
         eye = _core.cast(np.equal(_core.iota(a.shape[-1])[:, None], _core.iota(a.shape[-1])[None, :]), a.dtype)
         return _core.copy(_core.broadcast(eye, a.shape))
@@ -332,7 +332,7 @@ def matrix_norm_of(x, ord, axes, keepdims):
     if ord is None or ord in ("f", "fro"):
         return np.sqrt(sum(x * x, axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
-        raise unsupported(f"norm with ord={ord!r} of a matrix", "singular values are computed outside of the jitted function")
+        return singular_norm(x, ord, axes, keepdims)
     if ord not in (1, -1, np.inf, -np.inf):
         raise ValueError("Invalid norm order for matrices.")
     inner, over = (row, col) if abs(ord) == 1 else (col, row)
@@ -342,6 +342,13 @@ def matrix_norm_of(x, ord, axes, keepdims):
     else:
         r = np.min(sums, axis=over, keepdims=True)
     return r if keepdims else scalar(r[tuple(0 if k in axes else ALL for k in range(x.ndim)) + (...,)])
+
+
+def singular_norm(x, ord, axes, keepdims):
+    s = np.linalg.svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
+    op, rest = {2: (np.max, {"initial": 0}), -2: (np.min, {}), "nuc": (sum, {"initial": 0})}[ord]
+    r = op(s, axis=-1, **rest)
+    return _core.reshape(r, tuple(1 if k in axes else n for k, n in enumerate(x.shape))) if keepdims else r
 
 
 @implements(np.linalg.vector_norm)

@@ -1,0 +1,247 @@
+"""Sorting, partitioning and order statistics: NumPy's own routines as host calls, so that ties and NaN come out as its do."""
+import numpy as np
+
+from .. import _core
+from ._args import FLOAT, INT, array, axis_index, axis_tuple, scalar, to_out, unsupported
+from .borrow import borrow
+from .host import host, whole
+from .manip import ravel
+
+implements, method = _core.implements, _core.method
+KINDS = ("quicksort", "heapsort", "mergesort", "stable")
+
+
+@host
+def run_sort(results, x, axis, kind):
+    results[0][...] = x
+    results[0].sort(axis, KINDS[kind])
+
+
+@host
+def run_argsort(results, x, axis, kind):
+    results[0][...] = np.argsort(x, axis, KINDS[kind])
+
+
+@host
+def run_partition(results, x, axis, *kth):
+    results[0][...] = x
+    results[0].partition(kth, axis)
+
+
+@host
+def run_argpartition(results, x, axis, *kth):
+    results[0][...] = np.argpartition(x, kth, axis)
+
+
+@host
+def run_lexsort(results, *args):
+    *keys, axis = args
+    results[0][...] = np.lexsort(keys, axis)
+
+
+def kind_number(kind, stable, order):
+    """The number of a sorting algorithm; NumPy's errors."""
+    if order is not None:
+        raise ValueError("Cannot specify order when the array has no fields.")
+    if stable is not None:
+        if kind is not None:
+            raise ValueError("`kind` and `stable` parameters can't be provided at the same time. Use only one of them.")
+        return 3 if stable else 0
+    kind = "quicksort" if kind is None else kind
+    if not isinstance(kind, str):
+        raise TypeError(f"sort kind must be str, not {type(kind).__name__}")
+    for k, name in enumerate(KINDS):
+        if kind and kind[0].lower() == name[0]:
+            return k
+    raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got '{kind}')")
+
+
+def positions(kth, n):
+    """Where a partition puts the element that belongs there, in 0 .. n - 1; traced numbers are asked for."""
+    values = np.asarray(_core.concrete(kth)) if _core.is_tracer(kth) else np.array(kth)
+    if values.dtype.kind not in "iu":
+        raise TypeError("Partition index must be integer")
+    if values.ndim > 1:
+        raise ValueError("kth array must have dimension <= 1")
+    out = [int(k) + n if k < 0 else int(k) for k in values.ravel()]
+    if any(k < 0 or k >= n for k in out) and n:
+        raise ValueError(f"kth(={out[0]}) out of bounds ({n})")
+    return sorted(set(out))
+
+
+def flat_or(a, axis):
+    """(array, axis): the elements in C order for axis None."""
+    x = array(a)
+    return (ravel(x), 0) if axis is None else (x, axis_index(axis, x.ndim))
+
+
+def sorted_values(x, axis, kind):
+    return run_sort((x,), ((x.dtype, x.shape),), axis, kind)[0]
+
+
+def partitioned(x, kth, axis, kind):
+    if kind != "introselect":
+        raise ValueError(f"select kind must be 'introselect' (got '{kind}')")
+    kth = positions(kth, x.shape[axis])
+    if len(kth) > 16:                                   # sorted is partitioned everywhere
+        return sorted_values(x, axis, 0)
+    return run_partition((x,), ((x.dtype, x.shape),), axis, *kth)[0]
+
+
+@implements(np.sort)
+def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+    x, axis = flat_or(a, axis)
+    x = _core.copy(x)                                   # with x's layout
+    x[...] = sorted_values(x, axis, kind_number(kind, stable, order))
+    return x
+
+
+@method("sort")
+def sort_in_place(a, axis=-1, kind=None, order=None, *, stable=None):
+    a[...] = sorted_values(a, axis_index(axis, a.ndim), kind_number(kind, stable, order))
+
+
+@implements(np.argsort)
+@method("argsort")
+def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
+    x = array(a)
+    if x.ndim == 0 and axis is not None:
+        axis_index(axis, 1)
+        x, axis = ravel(x), 0
+    x, axis = flat_or(x, axis)
+    return run_argsort((x,), ((INT, x.shape),), axis, kind_number(kind, stable, order))[0]
+
+
+@implements(np.partition)
+def partition(a, kth, axis=-1, kind="introselect", order=None):
+    x, axis = flat_or(a, axis)
+    x = _core.copy(x)
+    x[...] = partitioned(x, kth, axis, kind)
+    return x
+
+
+@method("partition")
+def partition_in_place(a, kth, axis=-1, kind="introselect", order=None):
+    a[...] = partitioned(a, kth, axis_index(axis, a.ndim), kind)
+
+
+@implements(np.argpartition)
+@method("argpartition")
+def argpartition(a, kth, axis=-1, kind="introselect", order=None):
+    x = array(a)
+    if x.ndim == 0 and axis is not None:
+        axis_index(axis, 1)
+        x, axis = ravel(x), 0
+    x, axis = flat_or(x, axis)
+    if kind != "introselect":
+        raise ValueError(f"select kind must be 'introselect' (got '{kind}')")
+    kth = positions(kth, x.shape[axis])
+    if len(kth) > 16:
+        raise unsupported("np.argpartition at more than 16 places", "use np.argsort")
+    return run_argpartition((x,), ((INT, x.shape),), axis, *kth)[0]
+
+
+@implements(np.lexsort)
+def lexsort(keys, axis=-1):
+    keys = [array(k) for k in (keys if isinstance(keys, (tuple, list)) else array(keys))]
+    if not keys:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    if len(keys) > 16:
+        raise unsupported("np.lexsort of more than 16 keys", "sort by some of them first")
+    if any(k.shape != keys[0].shape for k in keys):
+        raise ValueError("all keys need to be the same shape")
+    if keys[0].ndim == 0:
+        return scalar(_core.full((), INT, 0))
+    return run_lexsort(keys, ((INT, keys[0].shape),), axis_index(axis, keys[0].ndim))[0]
+
+
+borrow(np.sort_complex)
+
+
+# ---- order statistics ----
+
+# Methods that give elements, not means of them: the result has the dtype of the array.
+ELEMENTS = {"inverted_cdf", "closest_observation", "lower", "higher", "nearest"}
+
+
+def reduced(shape, axis, keepdims):
+    """(shape, axes) of a reduction over axis (None: all)."""
+    ndim = len(shape)
+    axes = None if axis is None else axis_tuple(axis, ndim, "axis")
+    over = range(ndim) if axes is None else axes
+    if keepdims:
+        return tuple(1 if k in over else n for k, n in enumerate(shape)), axes
+    return tuple(n for k, n in enumerate(shape) if k not in over), axes
+
+
+def statistic(function, a, axis, out, keepdims):
+    x = array(a)
+    keepdims = bool(keepdims) and keepdims is not np._NoValue
+    shape, axes = reduced(x.shape, axis, keepdims)
+    dtype = x.dtype if x.dtype.kind in "fc" else FLOAT
+    (r,) = whole(function, (("axis", axes), ("keepdims", keepdims)))((x,), ((dtype, shape),))
+    return to_out(scalar(r), out, "unsafe")
+
+
+@implements(np.median)
+def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    return statistic(np.median, a, axis, out, keepdims)
+
+
+@implements(np.nanmedian)
+def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=np._NoValue):
+    return statistic(np.nanmedian, a, axis, out, keepdims)
+
+
+@host
+def run_quantile(results, *args):
+    """The last three numbers: which function, which keywords (of SETTINGS), whether q is a Python number."""
+    x, q, *weights, function, settings, weak = args
+    keywords = dict(SETTINGS[settings], **({"weights": weights[0]} if weights else {}))
+    results[0][...] = QUANTILES[function](x, q.item() if weak else q, **keywords)
+
+
+QUANTILES = (np.quantile, np.percentile, np.nanquantile, np.nanpercentile)
+SETTINGS = []                                           # distinct keywords met so far; a plan knows its own by number
+
+
+def setting(**keywords):
+    if keywords not in SETTINGS:
+        SETTINGS.append(keywords)
+    return SETTINGS.index(keywords)
+
+
+def quantile_of(function):
+    """Registers one of the four."""
+    name = function.__name__
+
+    def f(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=np._NoValue, *, weights=None):
+        x = array(a)
+        if x.dtype.kind == "c":
+            raise TypeError("a must be an array of real numbers")
+        weak = type(q) in (int, float) or (_core.is_scalar_tracer(q) and array(q).dtype.kind in "if")
+        q = array(q)
+        if q.ndim > 2:
+            raise ValueError("q must be a scalar or 1d")
+        keepdims = bool(keepdims) and keepdims is not np._NoValue
+        shape, axes = reduced(x.shape, axis, keepdims)
+        inputs = [x, q] if weights is None else [x, q, array(weights)]
+        if weights is not None and method != "inverted_cdf":
+            raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+        exact = method == "linear" and q.dtype.kind in "biu" and name.endswith("quantile")
+        dtype = x.dtype if weights is not None or method in ELEMENTS or exact else mean_dtype(x, q, weak)
+        number = setting(axis=axes, method=method, keepdims=keepdims)
+        (r,) = run_quantile(inputs, ((dtype, (*q.shape, *shape)),), QUANTILES.index(function), number, int(weak))
+        return to_out(r if weights is not None else scalar(r), out, "unsafe")
+    return implements(function)(f)
+
+
+def mean_dtype(x, q, weak):
+    """The dtype of a mean of elements: a Python number as q yields to a float array's."""
+    if weak and x.dtype.kind == "f":
+        return x.dtype
+    return np.result_type(x.dtype, q.dtype if q.dtype.kind == "f" else FLOAT)
+
+
+for function in QUANTILES:
+    quantile_of(function)

@@ -74,6 +74,22 @@ def test_nan_and_ties(dtype):
     check(lambda x: (x.argmax(1), x.argmin(1), x.max(1)), wide, signs=False)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64"])
+def test_argmax_of_lanes_and_blocks(dtype):
+    """The first of equal ones and the first NaN, wherever it stands: in every lane, in the tail, in another block."""
+    least = -np.inf if dtype.startswith("float") else 0 if dtype == "bool" else np.iinfo(dtype).min
+    f = pyxla.jit(lambda x: (np.argmax(x), np.argmin(x), np.argmax(x, axis=1), np.argmin(x, axis=1)))
+    for shape in ((3, 5), (2, 300), (2, 2049), (70, 1100), (3, 9000), (1, 70001)):
+        for where in (0, 1, 63, 64, 127, 129, 4095, 4097, shape[1] - 2, shape[1] - 1):
+            x = np.full(shape, least, dtype)
+            x[-1, where % shape[1] :: 131] = 1
+            for y in (x, x.T.copy().T, np.repeat(x, 2, axis=1)[:, ::2], ~x if dtype == "bool" else -x):
+                assert all(np.array_equal(a, b) for a, b in zip(f(y), (y.argmax(), y.argmin(), y.argmax(1), y.argmin(1))))
+            if dtype.startswith("float"):
+                x[0, where % shape[1] :: 7] = np.nan
+                assert all(np.array_equal(a, b) for a, b in zip(f(x), (x.argmax(), x.argmin(), x.argmax(1), x.argmin(1))))
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("n", [1000, 4096, 100000])
 def test_sum_is_as_accurate_as_pairwise(dtype, n):

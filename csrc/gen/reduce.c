@@ -90,6 +90,79 @@ static void combine(Emit *e, State s, const LLVMValueRef a[3], const LLVMValueRe
     else out[0] = emit_op(e, monoid_info[s.monoid].combine, s.dtype, s.dtype, a[0], b[0], NULL);
 }
 
+/* ---- argmax along a vector FOR ---- */
+
+/* The first lane's count in a FOR of an element, in the width of the values (of 32 bits at least): an index of 64 bits per lane would
+ * need two or four vectors for each of values. A lane meets its elements in order, so that only a better one replaces its best. */
+static Dtype count_dtype(State s) { return dtype_info[s.dtype].bytes == 8 ? DT_int64 : DT_int32; }
+
+/* Whether a value grows with the coordinate of an axis: the axis itself, times a positive constant, plus what does not vary. */
+static bool grows(const Gen *g, uint32_t val, uint32_t axis, bool *varies)
+{
+    const Val *v = &g->k->vals.at[val];
+    bool a = false, b = false;
+    *varies = v->kind == VAL_AXIS && v->a == axis;
+    if (v->kind == VAL_AXIS || v->kind == VAL_CONST) return true;
+    if (v->kind != VAL_OP || v->dtype != DT_int64 || (v->op != OP_add && v->op != OP_multiply)) return false;
+    if (!grows(g, v->a, axis, &a) || !grows(g, v->b, axis, &b)) return false;
+    *varies = a || b;
+    const Val *times = &g->k->vals.at[v->b];
+    return v->op == OP_add ? !(a && b) : !*varies || (a && times->kind == VAL_CONST && !(times->b >> 31) && (times->a | times->b));
+}
+
+/* The index value of the state's only REDUCE in the FOR if it grows along it, else 0. */
+static uint32_t counted_index(const Gen *g, const Stmt *loop, uint32_t state)
+{
+    uint32_t index = 0;
+    bool varies;
+    for (const Stmt *s = loop + 1; s < g->k->stmts.at + loop->end; s++) {
+        if (s->kind == STMT_FOR) return 0;
+        if (s->kind != STMT_REDUCE || s->a != state) continue;
+        if (index || !s->c) return 0;
+        index = s->c;
+    }
+    return index && grows(g, index, loop->axis, &varies) && varies ? index : 0;
+}
+
+static void reduce_counted(Gen *g, const Stmt *s, State m, LLVMValueRef best[3])
+{
+    Emit *e = &g->e;
+    LLVMValueRef x = val_lanes(g, s->b), count = g->scope[g->vec].var;
+    Moved moved = scope_enter(g, g->depth, g->lanes);
+    LLVMValueRef better;
+    bool most = m.monoid == MONOID_argmax;
+    if (count_dtype(m) == DT_int32) count = LLVMBuildTrunc(e->b, count, g->i32, "");
+    if (dtype_info[m.dtype].kind == DKIND_FLOAT)
+        better = v_and(e, v_fcmp(e, most ? LLVMRealUGT : LLVMRealULT, x, best[0]), v_fcmp(e, LLVMRealORD, best[0], best[0]));
+    else
+        better = emit_less(e, m.dtype, most ? best[0] : x, most ? x : best[0], NULL);
+    if (g->mask) better = v_and(e, better, g->mask);
+    best[0] = v_select(e, better, x, best[0]);
+    best[1] = v_select(e, better, v_splat(e, count), best[1]);
+    scope_leave(g, moved);
+}
+
+/* The value at coordinate `at` of the axis that the FOR `loop` runs, which is a scalar in its own scope. */
+static LLVMValueRef index_at(Gen *g, uint32_t val, uint32_t axis, LLVMValueRef at)
+{
+    const Val *v = &g->k->vals.at[val];
+    if (v->kind == VAL_AXIS && v->a == axis) return at;
+    if (v->kind != VAL_OP) return val_get(g, val);
+    LLVMValueRef a = index_at(g, v->a, axis, at), b = index_at(g, v->b, axis, at);
+    return v->op == OP_add ? LLVMBuildAdd(g->e.b, a, b, "") : LLVMBuildMul(g->e.b, a, b, "");
+}
+
+/* The coordinate of what a FOR counts. */
+static LLVMValueRef coordinate_of(Gen *g, const Stmt *loop, LLVMValueRef count)
+{
+    const Axis *x = &g->k->axes.at[loop->axis];
+    if (loop->part != PART_WITHIN) return count;
+    for (int d = 2; d <= g->depth; d += 2)
+        if (g->scope[d].loop->axis == loop->axis && g->scope[d].loop->part == PART_BLOCKS)
+            count = LLVMBuildAdd(g->e.b, count, LLVMBuildMul(g->e.b, g->scope[d].var, int64_const(g, x->block), ""), "");
+    return count;
+}
+
 /* ---- statements ---- */
 
 void state_init(Gen *g, uint32_t state)
@@ -111,6 +184,10 @@ void state_reduce(Gen *g, const Stmt *s)
     StateCode *c = &g->state[s->a];
     const uint32_t in[] = {s->b, s->c, s->d};
     bool lanes = c->gathering || c->vector;
+    if (c->gathering && c->counted) {
+        reduce_counted(g, s, m, c->lanes);
+        return;
+    }
     LLVMValueRef x[3], r[3], *to = c->gathering ? c->lanes : c->v;
     Moved moved = scope_enter(g, g->depth, lanes ? g->lanes : 0);
     identity(&g->e, m, x);
@@ -140,9 +217,13 @@ void states_spread(Gen *g, const Stmt *loop)
         if (!is_spread(g, loop, i)) continue;
         unsigned outer = g->e.lanes;
         g->e.lanes = loop->lanes;
-        identity(&g->e, g->k->states.at[i], g->state[i].lanes);
+        StateCode *c = &g->state[i];
+        State m = g->k->states.at[i];
+        identity(&g->e, m, c->lanes);
+        c->counted = is_arg(m) ? counted_index(g, loop, i) : 0;
+        if (c->counted) c->lanes[1] = v_i(&g->e, count_dtype(m), 0);    /* a lane that met nothing better has the identity from there on */
         g->e.lanes = outer;
-        g->state[i].gathering = true;
+        c->gathering = true;
     }
 }
 
@@ -155,12 +236,28 @@ static LLVMValueRef part_of(Gen *g, LLVMValueRef x, unsigned from, unsigned n)
     return LLVMBuildShuffleVector(g->e.b, x, x, LLVMConstVector(take, n), "");
 }
 
-static void gather_state(Gen *g, uint32_t state, unsigned lanes)
+/* The lanes' counts become those of their own elements; 0 lanes: the one left becomes the index. */
+static void counts_to_indices(Gen *g, const Stmt *loop, StateCode *c, State m)
+{
+    LLVMValueRef numbers[256];
+    LLVMTypeRef type = count_dtype(m) == DT_int32 ? g->i32 : g->i64;
+    if (!g->e.lanes) {
+        LLVMValueRef count = LLVMBuildSExt(g->e.b, c->lanes[1], g->i64, "");
+        c->lanes[1] = index_at(g, c->counted, loop->axis, coordinate_of(g, loop, count));
+        return;
+    }
+    for (unsigned i = 0; i < g->e.lanes && i < 256; i++) numbers[i] = LLVMConstInt(type, i, 0);
+    c->lanes[1] = v_add(&g->e, c->lanes[1], LLVMConstVector(numbers, g->e.lanes));
+}
+
+static void gather_state(Gen *g, const Stmt *loop, uint32_t state)
 {
     StateCode *c = &g->state[state];
     State m = g->k->states.at[state];
     LLVMValueRef high[3], r[3];
-    unsigned outer = g->e.lanes;
+    unsigned outer = g->e.lanes, lanes = loop->lanes;
+    g->e.lanes = lanes;
+    if (c->counted) counts_to_indices(g, loop, c, m);
     for (unsigned half = lanes / 2; half; half /= 2) {
         for (int i = 0; i < state_width(g, state); i++) {
             high[i] = part_of(g, c->lanes[i], half, half);
@@ -170,6 +267,7 @@ static void gather_state(Gen *g, uint32_t state, unsigned lanes)
         combine(&g->e, m, c->lanes, high, c->lanes);
     }
     g->e.lanes = 0;
+    if (c->counted) counts_to_indices(g, loop, c, m);
     combine(&g->e, m, c->v, c->lanes, r);
     for (int i = 0; i < state_width(g, state); i++) c->v[i] = r[i];
     g->e.lanes = outer;
@@ -179,5 +277,5 @@ static void gather_state(Gen *g, uint32_t state, unsigned lanes)
 void states_gather(Gen *g, const Stmt *loop)
 {
     for (uint32_t i = 0; i < g->k->states.len; i++)
-        if (is_spread(g, loop, i)) gather_state(g, i, loop->lanes);
+        if (is_spread(g, loop, i)) gather_state(g, loop, i);
 }

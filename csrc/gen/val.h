@@ -30,8 +30,9 @@ typedef struct {
 
 enum { MAX_SCOPES = 4 * KERNEL_MAX_AXES + 12 };
 
-/* A reduction in progress: one SSA value per component. `lanes` holds what a vector FOR gathers for a state from outside of it. */
-typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering; } StateCode;
+/* A reduction in progress: one SSA value per component. `lanes` holds what a vector FOR gathers for a state from outside of it.
+ * counted: an argmax whose index is made from `index`, the FOR's own count where the best value of each lane was met. */
+typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering; uint32_t counted; } StateCode;
 
 typedef struct {
     Emit e;

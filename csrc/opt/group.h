@@ -115,7 +115,7 @@ typedef struct {
     uint32_t no_merge;           /* domain axes whose coordinate is a value */
     uint8_t phases;              /* number of loops */
     int64_t ops;                 /* estimated cost of one domain point in simple ops */
-    Dtype widest;                /* of the values computed */
+    Dtype widest;                /* of the values computed, those once per row apart */
 } Survey;
 
 /* Surveys all groups, the last one first (what a group needs of lower ones becomes stored there); NULL with an error. */

@@ -37,11 +37,33 @@ static int64_t axis_weight(const Lower *l, int k)
     return w;
 }
 
+static Monoid monoid_of(const Lower *l, Id id) { return op_info[node_at(l->gr->g, id)->op].monoid; }
+static bool is_arg(const Lower *l, Id id) { return monoid_of(l, id) == MONOID_argmax || monoid_of(l, id) == MONOID_argmin; }
+
+/* Whether the two axes are neighbours in the order in which an argmax numbers the elements. */
+static bool arg_mergeable(const Lower *l, Id id, int outer, int inner)
+{
+    const Graph *g = l->gr->g;
+    Id v = node_in(g, id)[0];
+    int64_t scale = 1, of_inner = 0, of_outer = 0;
+    for (int d = node_at(g, v)->rank - 1; d >= 0; d--) {
+        if (!(node_attr(g, id)[0] >> d & 1)) continue;
+        if (l->gr->info[id].in_axis[d] == inner) of_inner = scale;
+        if (l->gr->info[id].in_axis[d] == outer) of_outer = scale;
+        scale *= node_shape(g, v)[d];
+    }
+    return of_outer == of_inner * l->gp->extent[inner];
+}
+
 static bool mergeable(const Lower *l, int outer, int inner)
 {
     const Group *gp = l->gp;
     if (reduces_axis(gp, outer) != reduces_axis(gp, inner)) return false;
     if ((l->survey->no_merge >> outer | l->survey->no_merge >> inner) & 1) return false;
+    for (uint32_t i = 0; i < l->survey->reduces.len && reduces_axis(gp, outer); i++) {
+        Id id = l->survey->reduces.at[i];
+        if (is_arg(l, id) && !arg_mergeable(l, id, outer, inner)) return false;
+    }
     for (uint32_t t = 0; t < l->survey->terms.len; t++) {
         int64_t step[MAX_DOMAIN], off;
         lower_steps(l, l->survey->terms.at[t].buffer, l->survey->terms.at[t].map, step, &off);
@@ -50,14 +72,6 @@ static bool mergeable(const Lower *l, int outer, int inner)
     return true;
 }
 
-static bool has_arg_reduction(const Lower *l)
-{
-    for (uint32_t i = 0; i < l->survey->reduces.len; i++) {
-        Monoid m = op_info[node_at(l->gr->g, l->survey->reduces.at[i])->op].monoid;
-        if (m == MONOID_argmax || m == MONOID_argmin) return true;
-    }
-    return false;
-}
 
 /* Domain axes in order of decreasing step (kept before reduced ones), neighbours merged where every access allows it. */
 static void choose_loops(Lower *l)
@@ -73,7 +87,7 @@ static void choose_loops(Lower *l)
             order[at] = order[at - 1];
         order[at] = k;
     }
-    bool merge = !gp->dot && !has_arg_reduction(l);
+    bool merge = !gp->dot;
     l->nloops = 0;
     for (int i = 0; i < gp->naxes; i++) {
         Loop *last = l->nloops ? &l->loop[l->nloops - 1] : NULL;
@@ -125,6 +139,8 @@ int choose_lanes(const Lower *l, bool rows)
     if (extent < 4 * native) return native;
     int times = l->survey->ops > 60 ? 1 : 2;
     if (l->gp->reduced && !l->gp->scan && l->survey->ops <= 30 && (rows ? extent >= 1024 : extent >= 8 * native)) times = 4;
+    for (uint32_t i = 0; i < l->survey->reduces.len && times == 4; i++)
+        if (is_arg(l, l->survey->reduces.at[i]) && rows) times = 8;       /* a compare, a mask and a select one after the other */
     int lanes = native * times;
     return lanes > 128 ? 128 : lanes;
 }
@@ -168,13 +184,13 @@ static void store_roots(Lower *l, bool row)
     }
 }
 
-static Monoid monoid_of(const Lower *l, Id id) { return op_info[node_at(l->gr->g, id)->op].monoid; }
 static Dtype input_dtype(const Lower *l, Id id) { return node_at(l->gr->g, node_in(l->gr->g, id)[0])->dtype; }
 
-/* Sums of floats are rounded once per block and added up in a wider state. */
+/* Sums of floats are rounded once per block and added up in a wider state; the lanes of an argmax count within a block. */
 static bool is_wide(const Lower *l, Id id)
 {
     Monoid m = monoid_of(l, id);
+    if (is_arg(l, id)) return l->vec >= 0 && l->loop[l->vec].reduced;
     return (m == MONOID_sum && dtype_info[input_dtype(l, id)].kind == DKIND_FLOAT) || m == MONOID_moments;
 }
 

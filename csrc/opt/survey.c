@@ -43,6 +43,12 @@ static bool seen(Walk *w, Id id, const Map *m, uint8_t phase)
     return false;
 }
 
+/* A value that is computed; what happens once per row does not decide how many lanes the others get. */
+static void widen(Walk *w, Dtype dtype)
+{
+    if (!w->row && dtype_info[dtype].bytes > dtype_info[w->s->widest].bytes) w->s->widest = dtype;
+}
+
 static void add_term(Walk *w, TermKind kind, Id buffer, Dtype dtype, const Map *m, uint8_t phase, bool carry)
 {
     Term *t = vec_push(w->gr->arena, &w->s->terms);
@@ -50,7 +56,7 @@ static void add_term(Walk *w, TermKind kind, Id buffer, Dtype dtype, const Map *
     if (!t || !copy) { w->ok = false; return; }
     *t = (Term){ .buffer = buffer, .kind = kind, .dtype = (uint8_t)dtype, .phase = phase, .carry = carry, .row = w->row,
                 .root = w->root, .map = copy };
-    if (dtype_info[dtype].bytes > dtype_info[w->s->widest].bytes) w->s->widest = dtype;
+    widen(w, dtype);
 }
 
 static void add_once(Walk *w, Id id, bool tile)
@@ -69,7 +75,7 @@ static void walk_inputs(Walk *w, Id id, const Map *m, uint8_t phase)
     const Node *n = node_at(w->gr->g, id);
     static const int price[] = { 0, 1, 8, 20 };
     w->s->ops += price[op_info[n->op].cost];
-    if (dtype_info[n->dtype].bytes > dtype_info[w->s->widest].bytes) w->s->widest = n->dtype;
+    widen(w, n->dtype);
     for (int i = 0; i < n->nin; i++) walk(w, node_in(w->gr->g, id)[i], m, phase);
 }
 

@@ -16,6 +16,7 @@ enum {
     ROW_BLOCK = 512,             /* rows between roundings, by columns */
     SPLIT_SIZE = 65536,
     SPLIT_BLOCK = 8192,
+    SCAN_ROWS = 8,               /* rows scanned side by side: more lines of memory than this evict each other where rows lie a power of two apart */
 };
 
 /* ---- loops ---- */
@@ -131,11 +132,25 @@ static int choose_vector(const Lower *l)
     return best;
 }
 
+/* Whether some access takes larger steps than an element along the vector loop. */
+static bool is_strided(const Lower *l)
+{
+    for (uint32_t t = 0; t < l->survey->terms.len; t++) {
+        const Term *term = &l->survey->terms.at[t];
+        int64_t step[MAX_DOMAIN], off, item = dtype_info[term->dtype].bytes;
+        lower_steps(l, term->buffer, term->map, step, &off);
+        int64_t s = step[l->loop[l->vec].domain];
+        if (s > item || s < -item) return true;
+    }
+    return false;
+}
+
 int choose_lanes(const Lower *l, bool rows)
 {
     int native = native_lanes(l);
     int64_t extent = l->loop[l->vec].extent;
     if (extent <= 4) return native < 4 ? native : 4;
+    if (l->gp->scan && is_strided(l)) return native < SCAN_ROWS ? native : SCAN_ROWS;
     if (extent < 4 * native) return native;
     int times = l->survey->ops > 60 ? 1 : 2;
     if (l->gp->reduced && !l->gp->scan && l->survey->ops <= 30 && (rows ? extent >= 1024 : extent >= 8 * native)) times = 4;

@@ -377,11 +377,24 @@ static LLVMValueRef load_shuffled(Gen *g, const Place *p)
     return from_memory(g, p->dt, all);
 }
 
+/* Asks for the lines that the loop loads some iterations from now. An address that is not there does no harm. */
+static void prefetch(Gen *g, const Place *p)
+{
+    int64_t bytes = dtype_info[p->dt].bytes * g->e.lanes;
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.prefetch", 13), &g->ptr, 1);
+    for (int64_t at = 0; at < bytes; at += 64) {
+        LLVMValueRef to = byte_offset(g, p->ptr, int64_const(g, g->ahead + at));
+        LLVMValueRef args[] = {to, LLVMConstInt(g->i32, 0, 0), LLVMConstInt(g->i32, 3, 0), LLVMConstInt(g->i32, 1, 0)};
+        LLVMBuildCall2(g->e.b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
+    }
+}
+
 static LLVMValueRef load_vector(Gen *g, const Place *p)
 {
     int64_t size = dtype_info[p->dt].bytes;
     if (p->literal && p->bytes == size && !p->offsets) {
         bounds_check(g, p->x->array, p->ptr, g->mask ? LLVMBuildMul(g->e.b, g->active, bytes_const(g, p->dt), "") : int64_const(g, size * g->e.lanes));
+        if (g->ahead && g->k->arrays.at[p->x->array].kind == ARRAY_OPERAND) prefetch(g, p);
         return memory_load_lanes(g, p->dt, p->ptr, g->mask, g->active);
     }
     return shuffles(g, p) ? load_shuffled(g, p) : load_by_lane(g, p);

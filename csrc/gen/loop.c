@@ -215,9 +215,16 @@ static void tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef n)
 
 /* ---- what a vector body costs, and whether it may run under a mask throughout ---- */
 
-typedef struct { Gen *g; const Stmt *loop; uint8_t *seen; int cost; bool maskable; } Survey;
+typedef struct { Gen *g; const Stmt *loop; uint8_t *seen; int cost, streams; bool maskable; } Survey;
 enum { UNSEEN, FIXED, VARIES };
-enum { MASKED_FROM = 40 };
+enum {
+    MASKED_FROM = 40,
+    /* A body of more than this works longer on a vector than the hardware looks ahead: with data from memory Black-Scholes took twice
+     * the time without prefetches (6.9 and 3.5 ns per element). Shorter ones gain nothing. */
+    PREFETCH_FROM = 60,
+    PREFETCH_STREAMS = 8,
+    PREFETCH_BYTES = 1024,
+};
 
 static bool varies(Survey *v, uint32_t val);
 
@@ -230,6 +237,7 @@ static bool access_varies(Survey *v, uint32_t access, bool is_store)
     for (int i = 0; i < x->nindex; i++) index |= varies(v, x->index[i].val);
     if (moves) access_stride(v->g, x, v->loop, &literal, &bytes);
     bool unit = moves && !index && literal && bytes == size;
+    v->streams += unit && !is_store;
     if (unit ? !target_mask(v->g->e.level, (int)size) : is_store && (moves || index)) v->maskable = false;
     return moves || index;
 }
@@ -267,11 +275,12 @@ static bool varies(Survey *v, uint32_t val)
     return r;
 }
 
-static bool under_mask(Gen *g, const Stmt *loop)
+/* What the body of a vector FOR does; cost 0 without memory. */
+static Survey survey_body(Gen *g, const Stmt *loop)
 {
     const Kernel *k = g->k;
-    Survey v = {g, loop, arena_alloc(g->arena, k->vals.len), 0, true};
-    if (!v.seen) return false;
+    Survey v = {.g = g, .loop = loop, .seen = arena_alloc(g->arena, k->vals.len), .maskable = true};
+    if (!v.seen) return v;
     for (const Stmt *s = loop + 1; s < k->stmts.at + loop->end; s++) {
         const uint32_t in[] = {s->b, s->c, s->d};
         if (s->kind == STMT_STORE) access_varies(&v, s->a, true);
@@ -281,19 +290,22 @@ static bool under_mask(Gen *g, const Stmt *loop)
             if (in[i]) varies(&v, in[i]);
         v.cost++;
     }
-    return v.maskable && v.cost > MASKED_FROM;
+    return v;
 }
 
 static void vector_loops(Gen *g, const Stmt *s, LLVMValueRef n)
 {
     bool small = is_number(n) && (number(n) < s->lanes || number(n) % s->lanes == 0);
-    if (!small && under_mask(g, s)) {
+    Survey v = survey_body(g, s);
+    g->ahead = v.cost > PREFETCH_FROM && v.streams <= PREFETCH_STREAMS ? PREFETCH_BYTES : 0;
+    if (!small && v.maskable && v.cost > MASKED_FROM) {
         masked_loop(g, s, n);
-        return;
+    } else {
+        LLVMValueRef full = LLVMBuildAnd(g->e.b, n, int64_const(g, -(int64_t)s->lanes), "");
+        full_vectors(g, s, full);
+        tail(g, s, full, n);
     }
-    LLVMValueRef full = LLVMBuildAnd(g->e.b, n, int64_const(g, -(int64_t)s->lanes), "");
-    full_vectors(g, s, full);
-    tail(g, s, full, n);
+    g->ahead = 0;
 }
 
 /* ---- statements ---- */

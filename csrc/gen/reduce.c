@@ -165,6 +165,16 @@ static LLVMValueRef coordinate_of(Gen *g, const Stmt *loop, LLVMValueRef count)
 
 /* ---- statements ---- */
 
+/* Whether each REDUCE of the state takes in an element, so that lanes which start together count together. */
+static bool takes_elements(const Gen *g, uint32_t state)
+{
+    for (uint32_t i = 0; i < g->k->stmts.len; i++) {
+        const Stmt *s = &g->k->stmts.at[i];
+        if (s->kind == STMT_REDUCE && s->a == state && s->c) return false;
+    }
+    return true;
+}
+
 void state_init(Gen *g, uint32_t state)
 {
     StateCode *c = &g->state[state];
@@ -174,9 +184,39 @@ void state_init(Gen *g, uint32_t state)
     g->e.lanes = outer;
     c->vector = g->vec != 0;
     c->gathering = false;
+    c->same_count = g->k->states.at[state].monoid == MONOID_moments && takes_elements(g, state);
+    if (c->same_count) {
+        g->e.lanes = 0;
+        c->v[0] = v_f(&g->e, g->k->states.at[state].dtype, 0);
+        g->e.lanes = outer;
+    }
 }
 
-LLVMValueRef state_read(Gen *g, uint32_t state, uint32_t component) { return g->state[state].v[component]; }
+LLVMValueRef state_read(Gen *g, uint32_t state, uint32_t component)
+{
+    const StateCode *c = &g->state[state];
+    if (component || !c->same_count || !c->vector) return c->v[component];
+    Moved m = scope_enter(g, g->depth, g->lanes);
+    LLVMValueRef count = v_splat(&g->e, c->v[0]);
+    scope_leave(g, m);
+    return count;
+}
+
+/* Welford's step: the count is a scalar and its reciprocal is shared by all lanes. */
+static void reduce_moments(Gen *g, const Stmt *s, State m, StateCode *c)
+{
+    Emit *e = &g->e;
+    LLVMValueRef x = c->vector ? val_lanes(g, s->b) : val_get(g, s->b);
+    Moved moved = scope_enter(g, g->depth, 0);
+    LLVMValueRef one = v_f(e, m.dtype, 1);
+    c->v[0] = v_fadd(e, c->v[0], one);
+    LLVMValueRef part = v_fdiv(e, one, c->v[0]);
+    e->lanes = c->vector ? g->lanes : 0;
+    LLVMValueRef d = v_fsub(e, x, c->v[1]);
+    c->v[1] = v_madd(e, d, v_splat(e, part), c->v[1]);
+    c->v[2] = v_madd(e, d, v_fsub(e, x, c->v[1]), c->v[2]);
+    scope_leave(g, moved);
+}
 
 void state_reduce(Gen *g, const Stmt *s)
 {
@@ -186,6 +226,10 @@ void state_reduce(Gen *g, const Stmt *s)
     bool lanes = c->gathering || c->vector;
     if (c->gathering && c->counted) {
         reduce_counted(g, s, m, c->lanes);
+        return;
+    }
+    if (c->same_count && !c->gathering) {
+        reduce_moments(g, s, m, c);
         return;
     }
     LLVMValueRef x[3], r[3], *to = c->gathering ? c->lanes : c->v;

@@ -31,8 +31,9 @@ typedef struct {
 enum { MAX_SCOPES = 4 * KERNEL_MAX_AXES + 12 };
 
 /* A reduction in progress: one SSA value per component. `lanes` holds what a vector FOR gathers for a state from outside of it.
- * counted: an argmax whose index is made from `index`, the FOR's own count where the best value of each lane was met. */
-typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering; uint32_t counted; } StateCode;
+ * counted: the index value of an argmax that keeps the vector FOR's own count where the best value of each lane was met.
+ * same_count: moments whose lanes all count the same elements; v[0] is a scalar. */
+typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering, same_count; uint32_t counted; } StateCode;
 
 typedef struct {
     Emit e;
@@ -47,6 +48,7 @@ typedef struct {
     int vec;                                           /* body of the vector FOR we are in; 0: none */
     unsigned lanes;                                    /* and its lanes */
     LLVMValueRef mask, active;                         /* its active lanes and their number (i64); NULL: all */
+    int64_t ahead;                                     /* bytes from a vector load to what it prefetches; 0: nothing */
     uint32_t stamp;
     StateCode *state;
 } Gen;

@@ -16,6 +16,7 @@ enum {
     ROW_BLOCK = 512,             /* rows between roundings, by columns */
     SPLIT_SIZE = 65536,
     SPLIT_BLOCK = 8192,
+    COLUMN_STATES = 16,          /* vectors of states, by columns */
     SCAN_ROWS = 8,               /* rows scanned side by side: more lines of memory than this evict each other where rows lie a power of two apart */
 };
 
@@ -54,6 +55,12 @@ static bool arg_mergeable(const Lower *l, Id id, int outer, int inner)
         scale *= node_shape(g, v)[d];
     }
     return of_outer == of_inner * l->gp->extent[inner];
+}
+
+static bool has_arg(const Lower *l)
+{
+    for (uint32_t i = 0; i < l->survey->reduces.len; i++) if (is_arg(l, l->survey->reduces.at[i])) return true;
+    return false;
 }
 
 static bool mergeable(const Lower *l, int outer, int inner)
@@ -145,6 +152,23 @@ static bool is_strided(const Lower *l)
     return false;
 }
 
+/* The largest power of two <= x, within [1, most]. */
+static int32_t floor_pow2(int64_t x, int32_t most)
+{
+    int32_t p = 1;
+    while (p * 2 <= x && p * 2 <= most) p *= 2;
+    return p;
+}
+
+/* Vectors of columns that walk down the rows side by side: the longer their piece of each row, the better memory streams, as
+ * long as the states stay in registers. */
+static int32_t column_vectors(const Lower *l)
+{
+    int width = 0;
+    for (uint32_t i = 0; i < l->survey->reduces.len; i++) width += monoid_info[monoid_of(l, l->survey->reduces.at[i])].width > 1 ? 2 : 1;
+    return width ? floor_pow2(COLUMN_STATES / width, COLUMN_STATES) : 1;
+}
+
 int choose_lanes(const Lower *l, bool rows)
 {
     int native = native_lanes(l);
@@ -152,10 +176,10 @@ int choose_lanes(const Lower *l, bool rows)
     if (extent <= 4) return native < 4 ? native : 4;
     if (l->gp->scan && is_strided(l)) return native < SCAN_ROWS ? native : SCAN_ROWS;
     if (extent < 4 * native) return native;
+    int64_t most = extent / 4;
+    if (l->gp->reduced && !rows && l->survey->ops <= 30 && most >= 4 * native) return floor_pow2(most, native * column_vectors(l));
     int times = l->survey->ops > 60 ? 1 : 2;
-    if (l->gp->reduced && !l->gp->scan && l->survey->ops <= 30 && (rows ? extent >= 1024 : extent >= 8 * native)) times = 4;
-    for (uint32_t i = 0; i < l->survey->reduces.len && times == 4; i++)
-        if (is_arg(l, l->survey->reduces.at[i]) && rows) times = 8;       /* a compare, a mask and a select one after the other */
+    if (rows && l->survey->ops <= 30 && extent >= 1024) times = has_arg(l) ? 8 : 4;    /* a compare, a mask and a select one after the other */
     int lanes = native * times;
     return lanes > 128 ? 128 : lanes;
 }
@@ -427,14 +451,6 @@ static int64_t extents(const Lower *l, bool reduced)
 {
     int64_t p = 1;
     for (int i = 0; i < l->nloops; i++) if (l->loop[i].reduced == reduced) p *= l->loop[i].extent;
-    return p;
-}
-
-/* The largest power of two <= x, within [1, most]. */
-static int32_t floor_pow2(int64_t x, int32_t most)
-{
-    int32_t p = 1;
-    while (p * 2 <= x && p * 2 <= most) p *= 2;
     return p;
 }
 

@@ -109,3 +109,64 @@ def test_small_products_in_a_long_function():
         return a
 
     check(f, sample((3, 3), "float64", 1) / 3, rtol=1e-13)
+
+
+# ---- packed operands: transposed ones, large ones; blocks of k beyond 512 ----
+
+VIEWS = {"c": lambda x: x, "t": lambda x: np.ascontiguousarray(np.swapaxes(x, -1, -2)).swapaxes(-1, -2), "strided": lambda x: np.repeat(x, 2, -1)[..., ::2],
+         "reversed": lambda x: np.ascontiguousarray(x[..., ::-1, ::-1])[..., ::-1, ::-1], "rows": lambda x: np.repeat(x, 3, -2)[..., ::3, :]}
+
+
+def bounded(f, a, b, *rest, k):
+    """jit(f) against f of float64, within k * eps times the absolute product, where f is a @ b with what raises no magnitudes."""
+    got = pyxla.jit(f)(a, b, *rest)
+    want = f(a.astype("float64"), b.astype("float64"), *(x.astype("float64") for x in rest))
+    size = np.abs(a.astype("float64")) @ np.abs(b.astype("float64")) + sum(np.abs(x).max(initial=0) for x in rest)
+    assert got.dtype == a.dtype and got.shape == want.shape
+    assert (np.abs(got - want) <= (k + 4) * np.finfo(a.dtype).eps * size).all()
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_products(seed):
+    rng = np.random.default_rng(seed)
+    m, n, k = (int(rng.choice([1, 2, 3, 5, 8, 13, 16, 17, 31, 48, 70, 101])) for _ in range(3))
+    k = int(rng.choice([k, k, 530, 1100]))
+    dtype, batch = rng.choice(FLOATS), [(), (3,), (2, 3)][rng.integers(3)]
+    a = VIEWS[rng.choice(list(VIEWS))](sample((*batch[rng.integers(2):], m, k), dtype, seed))
+    b = VIEWS[rng.choice(list(VIEWS))](sample((*batch[rng.integers(2):], k, n), dtype, seed + 100))
+    c = sample(n, dtype, seed + 200)
+    bounded(lambda a, b: a @ b, a, b, k=k)
+    bounded(lambda a, b, c: np.maximum(a @ b + c, 0), a, b, c, k=k)
+
+
+@pytest.mark.parametrize("shape", [(64, 530, 400), (70, 1000, 300), (130, 40, 2100), (513, 33, 65), (40, 700, 33)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8"])
+def test_packed(shape, dtype):
+    m, k, n = shape
+    a, b, c = sample((m, k), dtype, 1), sample((k, n), dtype, 2), sample(n, dtype, 3)
+    for x in (a, np.asfortranarray(a)):
+        for y in (b, np.asfortranarray(b), b[::-1, ::-1]):
+            check(lambda a, b, c: (a @ b, np.maximum(a @ b + c, 0)), x, y, c, calls=1, **close(dtype, k))
+
+
+def test_packed_with_reductions_of_rows():
+    def f(x, w, b):
+        h = np.maximum(x @ w + b, 0)
+        e = np.exp(h - h.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True), h.argmax(1)
+
+    for m, k, n in [(70, 600, 500), (33, 20, 1300)]:
+        check(f, sample((m, k), "float64", 1), np.asfortranarray(sample((k, n), "float64", 2)) / 20, sample(n, "float64", 3), rtol=1e-13)
+
+
+def test_bits_do_not_depend_on_threads():
+    def f(a, b, c):
+        return a @ b, np.maximum(a @ b.T + c, 0), a.T @ b, (a @ b).sum(1)
+
+    args = sample((300, 300), "float32", 1), sample((300, 300), "float32", 2), sample(300, "float32", 3)
+    results = []
+    for threads in (1, 2, 5):
+        pyxla.set_num_threads(threads)
+        results.append([r.tobytes() for r in pyxla.jit(f)(*args)])
+    pyxla.set_num_threads(None)
+    assert results[0] == results[1] == results[2]

@@ -1,15 +1,17 @@
-/* DOT: C[m, n] (+)= sum over k of A[m, k] B[k, n], with run-time strides of everything.
+/* DOT: C[m, n] (+)= sum over k of A[m, k] B[k, n], with run-time strides of everything. A blocked axis that no FOR runs is gone through
+ * block by block here.
  *
  * Two micro-kernels. Across columns: a tile of C of a few rows by a few vectors is kept in registers while k runs; a row of B is a
  * vector load, an element of A is spread. Along k, where A and B have unit stride there and B has not along n: a tile of
  * sums, one vector each, which a halving tree makes into numbers. Rows (and columns, along k) beyond the end repeat the last one:
  * they compute and store the same numbers once more, which costs less than a branch or a second body. Columns beyond the end
  * are masked. */
+#include <string.h>
 #include "gen/target.h"
 #include "gen/val.h"
 
 enum { C, A, B };
-enum { MAX_ROWS = 8, MAX_VECTORS = 12 };
+enum { MAX_ROWS = 8, MAX_VECTORS = 12, PREFETCH_STEPS = 16 };
 
 typedef struct {
     Gen *g;
@@ -19,9 +21,11 @@ typedef struct {
     Stride by_m[3], by_n[3], by_k[3];
     unsigned lanes;
     int rows, vectors;
+    DotOrder order;
+    bool streams;                              /* B and C come from beyond the first cache: they are asked for ahead */
     LLVMValueRef outer[3][3];                  /* per axis m, n, k and array: bytes between blocks */
     int32_t block[3];
-    bool apart[3];                             /* the axis runs here, and its blocks are not evenly apart */
+    bool apart[3];                             /* the axis runs here, block by block: those of k, and any not evenly apart */
 } Dot;
 
 /* ---- small things ---- */
@@ -112,6 +116,15 @@ typedef struct {
     const Panel *p;
 } Tile;
 
+/* Asks for the cache line of *ptr. */
+static void prefetch(Dot *d, LLVMValueRef ptr, bool write)
+{
+    Gen *g = d->g;
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.prefetch", 13), &g->ptr, 1);
+    LLVMValueRef args[] = {ptr, LLVMConstInt(g->i32, write, 0), LLVMConstInt(g->i32, 3, 0), LLVMConstInt(g->i32, 1, 0)};
+    LLVMBuildCall2(g->e.b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
+}
+
 static void column_products(Dot *d, Tile *t)
 {
     Gen *g = d->g;
@@ -123,7 +136,10 @@ static void column_products(Dot *d, Tile *t)
         for (int v = 0; v < t->p->vectors; v++) carried_add(g, &l.c, &t->acc[r][v]);
     loop_open(g, &l, int64_const(g, 0), is_number(d->k) ? NULL : LLVMBuildICmp(b, LLVMIntSGT, d->k, int64_const(g, 0), ""));
     LLVMValueRef step_a = LLVMBuildMul(b, l.i, d->by_k[A].v, ""), step_b = LLVMBuildMul(b, l.i, d->by_k[B].v, "");
+    LLVMValueRef ahead = byte_offset(g, t->col[0], step_b);
+    ahead = byte_offset(g, ahead, LLVMBuildMul(b, d->by_k[B].v, int64_const(g, PREFETCH_STEPS), ""));
     for (int v = 0; v < t->p->vectors; v++) {
+        if (d->streams) prefetch(d, byte_offset(g, ahead, int64_const(g, (int64_t)v * d->lanes * dtype_info[d->dt].bytes)), false);
         use_mask(d, t->p, t->mask[v]);
         row[v] = lanes_load(g, d->x[B], byte_offset(g, t->col[v], step_b), d->by_n[B]);
     }
@@ -135,18 +151,27 @@ static void column_products(Dot *d, Tile *t)
     loop_close(g, &l, LLVMBuildAdd(b, l.i, int64_const(g, 1), ""), d->k);
 }
 
-static void column_tile(Dot *d, LLVMValueRef i, void *context)
+/* The rows of a tile: addresses in A and, at column 0, in C. */
+typedef struct { LLVMValueRef a[MAX_ROWS], c[MAX_ROWS]; } Rows;
+
+static void row_pointers(Dot *d, LLVMValueRef i, Rows *r)
+{
+    line_pointers(d, d->ptr[A], i, d->m, d->by_m[A], d->rows, r->a);
+    line_pointers(d, d->ptr[C], i, d->m, d->by_m[C], d->rows, r->c);
+}
+
+static void column_tile(Dot *d, const Rows *rows, const Panel *p)
 {
     Gen *g = d->g;
-    Tile t = {.p = context};
-    const Panel *p = t.p;
-    LLVMValueRef c[MAX_ROWS];
-    line_pointers(d, d->ptr[A], i, d->m, d->by_m[A], d->rows, t.a);
-    line_pointers(d, advance(d, d->ptr[C], p->j, d->by_n[C]), i, d->m, d->by_m[C], d->rows, c);
+    Tile t = {.p = p};
+    memcpy(t.a, rows->a, sizeof t.a);
     vector_pointers(d, advance(d, d->ptr[B], p->j, d->by_n[B]), d->by_n[B], p->vectors, t.col);
     g->e.lanes = d->lanes;
     if (p->active) t.mask[p->vectors - 1] = lane_mask(g, p->active);
-    for (int r = 0; r < d->rows; r++) vector_pointers(d, c[r], d->by_n[C], p->vectors, t.out[r]);
+    for (int r = 0; r < d->rows; r++) vector_pointers(d, advance(d, rows->c[r], p->j, d->by_n[C]), d->by_n[C], p->vectors, t.out[r]);
+    if (d->streams && !(is_number(d->add) && number(d->add)))
+        for (int r = 0; r < d->rows; r++)
+            for (int v = 0; v < p->vectors; v++) prefetch(d, t.out[r][v], true);
     for (int v = 0; v < p->vectors; v++) {
         use_mask(d, p, t.mask[v]);
         for (int r = 0; r < d->rows; r++) t.acc[r][v] = start_value(d, t.out[r][v], d->by_n[C]);
@@ -160,44 +185,66 @@ static void column_tile(Dot *d, LLVMValueRef i, void *context)
     g->e.lanes = 0;
 }
 
-static void full_panel(Dot *d, LLVMValueRef j, void *context)
+/* The two orders: all tiles of a panel of columns (`context`), or all tiles of some rows (`context`). */
+static void tile_of_panel(Dot *d, LLVMValueRef i, void *context)
 {
-    (void)context;
-    loop_over(d, d->m, d->rows, column_tile, &(Panel){j, NULL, d->vectors});
+    Rows rows;
+    row_pointers(d, i, &rows);
+    column_tile(d, &rows, context);
 }
 
-static void last_vector(Dot *d, LLVMValueRef j, void *context)
+static void panel(Dot *d, const Panel *p, const Rows *rows)
 {
-    (void)context;
+    if (rows) column_tile(d, rows, p);
+    else loop_over(d, d->m, d->rows, tile_of_panel, (void *)p);
+}
+
+static void full_panel(Dot *d, LLVMValueRef j, void *rows) { panel(d, &(Panel){j, NULL, d->vectors}, rows); }
+
+static void last_vector(Dot *d, LLVMValueRef j, void *rows)
+{
     LLVMBuilderRef b = d->g->e.b;
     LLVMValueRef lanes = int64_const(d->g, d->lanes), left = LLVMBuildSub(b, d->n, j, "");
     LLVMValueRef active = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, left, lanes, ""), left, lanes, "");
-    loop_over(d, d->m, d->rows, column_tile, &(Panel){j, active, 1});
+    panel(d, &(Panel){j, active, 1}, rows);
 }
 
 /* The last columns of a known number: one panel whose last vector may be masked. */
-static void last_panel(Dot *d, int64_t from)
+static void last_panel(Dot *d, int64_t from, const Rows *rows)
 {
     int64_t left = number(d->n) - from, lanes = d->lanes ? d->lanes : 1;
     if (left == 0) return;
-    Panel p = {int64_const(d->g, from), left % lanes ? int64_const(d->g, left % lanes) : NULL, (int)((left + lanes - 1) / lanes)};
-    loop_over(d, d->m, d->rows, column_tile, &p);
+    panel(d, &(Panel){int64_const(d->g, from), left % lanes ? int64_const(d->g, left % lanes) : NULL, (int)((left + lanes - 1) / lanes)}, rows);
 }
 
-static void across_columns(Dot *d)
+static void all_panels(Dot *d, Rows *rows)
 {
     Gen *g = d->g;
     LLVMBuilderRef b = g->e.b;
     int64_t width = (int64_t)d->vectors * (d->lanes ? d->lanes : 1);
     if (is_number(d->n)) {
         int64_t full = number(d->n) / width * width;
-        if (full) loop_over(d, int64_const(g, full), width, full_panel, NULL);
-        last_panel(d, full);
+        if (full) loop_over(d, int64_const(g, full), width, full_panel, rows);
+        last_panel(d, full, rows);
         return;
     }
     LLVMValueRef full = LLVMBuildMul(b, LLVMBuildUDiv(b, d->n, int64_const(g, width), ""), int64_const(g, width), "");
-    loop_from(d, int64_const(g, 0), full, width, full_panel, NULL, LLVMBuildICmp(b, LLVMIntSGT, full, int64_const(g, 0), ""));
-    loop_from(d, full, d->n, d->lanes, last_vector, NULL, LLVMBuildICmp(b, LLVMIntSLT, full, d->n, ""));
+    loop_from(d, int64_const(g, 0), full, width, full_panel, rows, LLVMBuildICmp(b, LLVMIntSGT, full, int64_const(g, 0), ""));
+    loop_from(d, full, d->n, d->lanes, last_vector, rows, LLVMBuildICmp(b, LLVMIntSLT, full, d->n, ""));
+}
+
+static void panels_of_rows(Dot *d, LLVMValueRef i, void *context)
+{
+    Rows rows;
+    (void)context;
+    row_pointers(d, i, &rows);
+    all_panels(d, &rows);
+}
+
+static void across_columns(Dot *d)
+{
+    if (d->order == DOT_ROWS_FIRST) loop_over(d, d->m, d->rows, panels_of_rows, NULL);
+    else all_panels(d, NULL);
 }
 
 /* ---- along k ---- */
@@ -367,7 +414,7 @@ static bool block_runs(const Gen *g, uint32_t axis)
     return false;
 }
 
-/* Strides along an axis. One whose blocks lie apart and do not run here has d->apart. */
+/* Strides along an axis, and whether its blocks run here. */
 static void axis_strides(Dot *d, int which, uint32_t axis, Stride *out, LLVMValueRef *extent)
 {
     Gen *g = d->g;
@@ -384,7 +431,7 @@ static void axis_strides(Dot *d, int which, uint32_t axis, Stride *out, LLVMValu
         d->outer[which][i] = access_stride(g, d->x[i], &outside, &literal, &bytes);
     }
     d->block[which] = a->block;
-    d->apart[which] = a->block && !runs && !even;
+    d->apart[which] = a->block && !runs && (!even || which == 2);
 }
 
 static void multiply_blocks(Dot *d, int which);
@@ -402,7 +449,7 @@ static void multiply_block(Dot *d, LLVMValueRef i, void *context)
     multiply_blocks(&in, which + 1);
 }
 
-/* Axes from `which` on (m, n, k) whose blocks lie apart run block by block. No k at all still is one block, which sets C. */
+/* Axes from `which` on (m, n, k) run block by block where d->apart. No k at all still is one block, which sets C. */
 static void multiply_blocks(Dot *d, int which)
 {
     LLVMBuilderRef b = d->g->e.b;
@@ -426,6 +473,8 @@ void dot_emit(Gen *g, const Stmt *s)
     d->add = LLVMConstInt(LLVMInt1TypeInContext(g->e.ctx), s->add, 0);
     for (int i = 0; i < 3; i++) d->x[i] = &g->k->accesses.at[access[i]];
     d->dt = g->k->arrays.at[d->x[C]->array].dtype;
+    d->order = (DotOrder)s->d;
+    d->streams = s->d == DOT_ROWS_FIRST;
     axis_strides(d, 0, s->axis, d->by_m, &d->m);
     axis_strides(d, 1, s->axis_n, d->by_n, &d->n);
     axis_strides(d, 2, s->axis_k, d->by_k, &d->k);

@@ -135,7 +135,8 @@ static void print_stmt(Text *t, const Stmt *s)
         break;
     case STMT_STORE: text_put(t, "store x%u %%%u\n", s->a, s->b); break;
     case STMT_DOT:
-        text_put(t, "dot x%u %s x%u x%u over a%u a%u a%u\n", s->a, s->add ? "+=" : "=", s->b, s->c, s->axis, s->axis_n, s->axis_k);
+        text_put(t, "dot x%u %s x%u x%u over a%u a%u a%u%s\n", s->a, s->add ? "+=" : "=", s->b, s->c, s->axis, s->axis_n, s->axis_k,
+                 s->d == DOT_ROWS_FIRST ? " by rows" : "");
         break;
     case STMT_CHECK: text_put(t, "check %%%u else %u at arg%u\n", s->a, s->b, s->c); break;
     }
@@ -509,6 +510,8 @@ static bool parse_simple(Parser *p)
         s.axis = (uint16_t)numbered(p, "a");
         s.axis_n = (uint16_t)numbered(p, "a");
         s.axis_k = (uint16_t)numbered(p, "a");
+        if (accept(p, "by"))
+            s.d = (expect(p, "rows"), DOT_ROWS_FIRST);
     } else if (accept(p, "check")) {
         s = (Stmt){ .kind = STMT_CHECK, .a = numbered(p, "%") };
         expect(p, "else");

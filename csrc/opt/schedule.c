@@ -82,7 +82,7 @@ static bool mergeable(const Lower *l, int outer, int inner)
 
 
 /* Domain axes in order of decreasing step (kept before reduced ones), neighbours merged where every access allows it. */
-static void choose_loops(Lower *l)
+void choose_loops(Lower *l)
 {
     const Group *gp = l->gp;
     int order[MAX_DOMAIN];
@@ -498,7 +498,7 @@ void make_tiles(Lower *l, int64_t columns)
     }
 }
 
-static void list_reductions(Lower *l)
+void list_reductions(Lower *l)
 {
     for (uint32_t i = 0; i < l->survey->reduces.len; i++) {
         Reduction *r = vec_push(l->arena, &l->reductions);
@@ -679,7 +679,7 @@ static float estimate(const Lower *l)
     return (float)(points * per + 10);
 }
 
-static bool draft_begin(Lower *l, Drafts *out, Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers)
+bool draft_begin(Lower *l, Drafts *out, Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers)
 {
     memset(l, 0, sizeof *l);
     *l = (Lower){ .gr = gr, .gp = &gr->groups.at[n], .n = n, .survey = survey, .buffers = buffers, .vec = -1 };
@@ -687,7 +687,7 @@ static bool draft_begin(Lower *l, Drafts *out, Grouping *gr, uint32_t n, const S
     return l->d && lower_begin(l);
 }
 
-static bool draft_end(Lower *l)
+bool draft_end(Lower *l)
 {
     if (l->err->kind) return false;
     l->k->checked = l->gr->target->checked;
@@ -725,10 +725,10 @@ bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buf
     Lower l = { .gr = gr, .gp = &gr->groups.at[n], .buffers = buffers, .survey = survey };
     int32_t block = 0;
     if (is_idle(&l)) return true;
+    if (l.gp->dot) return schedule_dot(gr, n, survey, buffers, out);
     if (!draft_begin(&l, out, gr, n, survey, buffers)) return false;
     choose_loops(&l);
     list_reductions(&l);
-    if (l.gp->dot) return schedule_dot(&l) && draft_end(&l);
     l.vec = choose_vector(&l);
     bool rows = l.vec >= 0 && l.loop[l.vec].reduced;
     if (l.vec >= 0) l.lanes = choose_lanes(&l, rows);

@@ -16,5 +16,13 @@ void all_phases(Lower *l, int blocked);
 /* Scratch for the values kept between phases, `columns` of the kept vector loop side by side. */
 void make_tiles(Lower *l, int64_t columns);
 
-/* The kernel of a group with a product; false with an error. */
-bool schedule_dot(Lower *l);
+/* Starts a launch of group n, with an empty kernel; ends it. */
+bool draft_begin(Lower *l, Drafts *out, Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers);
+bool draft_end(Lower *l);
+/* The loops of the group's domain, in order; its reductions. */
+void choose_loops(Lower *l);
+void list_reductions(Lower *l);
+
+/* ---- schedule_dot.c ---- */
+/* Appends the launches of a group with a product; false with an error. */
+bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out);

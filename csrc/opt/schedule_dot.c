@@ -1,112 +1,314 @@
-/* A product's kernel: a tile of rows of the product in scratch (or the result's own memory), then the group's loops over that tile. */
+/* A product's launches: operands that are not read in place are packed, each by a launch of its own; then blocks of rows and columns of
+ * the product, into the result's own memory or into a tile in scratch over which the group's loops run while it is warm.
+ *
+ * A packed operand lies in lines along one of its axes: [blocks of the line][the other axis][line], so that what the inner loops read
+ * together lies together whatever the strides were, and what computes the operand's elements runs once. The blocks of k and of
+ * columns are such that a block of B stays in the second cache and a few rows of A in the first. */
 #include <string.h>
 #include "opt/schedule.h"
 
 enum {
-    DOT_ROWS = 32,               /* rows of a product's tile */
-    DOT_TILE_BYTES = 256 * 1024,
+    FEW_ROWS = 16,               /* so many rows or columns are known to the kernel, and B is not packed for fewer */
+    TILE_ROWS = 32,              /* rows of a block where B is read in place */
+    TILE_BYTES = 256 * 1024,     /* of the product in scratch, if not packed */
+    PANEL = 3,                   /* vectors of columns that the micro-kernel takes at once */
+    SHORT_K = 32,                /* columns are so short that C is the larger part of the traffic */
+    PACK_ROWS = 64,              /* rows of the packed operand per grid point */
+    LINE = 64,                   /* bytes of a cache line */
 };
 
-/* Bytes per loop of operand `which` (rows m, columns k of A; rows k, columns n of B) over the loops batch..., m, n, k. */
-static bool dot_operand(Lower *l, int which, int64_t *step, Id *buffer, int64_t *off)
+typedef struct {
+    Id id, buffer;               /* the node; the buffer it is read from, 0: it is computed while it is packed */
+    Map map;                     /* of the node, over the domain and k */
+    int64_t step[MAX_DOMAIN + 1], outer[MAX_DOMAIN + 1], off;     /* bytes by loop, between blocks (-1: in proportion), of element 0 */
+    int row, line;               /* packed: the loops that its rows and lines run along; line < 0: it is read in place */
+} Operand;
+
+typedef struct {
+    Grouping *gr;
+    Id dot;
+    Lower l;                     /* the main kernel's */
+    int im, in, ik;              /* loops */
+    int64_t m, n, k;
+    int item;
+    int32_t block[MAX_DOMAIN + 1];                                /* by loop, 0: not blocked */
+    DotOrder order;
+    const Root *direct;          /* the product goes there and nowhere else */
+    Operand a, b;
+} Product;
+
+static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t round_up(int64_t a, int64_t b) { return div_up(a, b) * b; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- operands ---- */
+
+/* Steps by loop of an operand that lies in a buffer. */
+static void read_in_place(Product *p, Operand *o)
 {
-    const Graph *g = l->gr->g;
-    Id dot = l->gp->dot, id = node_in(g, dot)[which];
-    int rank = node_at(g, dot)->rank, nd = l->gp->naxes;
+    int64_t by_domain[MAX_DOMAIN];
+    lower_steps(&p->l, o->buffer, &o->map, by_domain, &o->off);
+    for (int i = 0; i < p->l.nloops; i++) {
+        o->step[i] = p->l.loop[i].domain < MAX_DOMAIN ? by_domain[p->l.loop[i].domain] : 0;
+        o->outer[i] = -1;
+    }
+}
+
+/* Operand `which` (0: A, rows m and columns k; 1: B, rows k and columns n). */
+static void find_operand(Product *p, int which, Operand *o)
+{
+    const Graph *g = p->gr->g;
+    const Group *gp = p->l.gp;
+    int rank = node_at(g, p->dot)->rank;
     int8_t axis[MAX_RANK];
-    int64_t extent[MAX_DOMAIN + 1];
-    if (nd == MAX_DOMAIN) return err_set(l->err, ERR_UNSUPPORTED, "a product over more than %d axes", MAX_DOMAIN - 1);
-    memcpy(axis, l->gr->info[dot].axis, sizeof axis);
-    memcpy(extent, l->gp->extent, sizeof l->gp->extent);
-    extent[nd] = node_shape(g, node_in(g, dot)[0])[rank - 1];
-    axis[rank - (which ? 2 : 1)] = extent[nd] == 1 ? -1 : (int8_t)nd;
-    Map m;
-    map_select(&m, rank, nd + 1, axis);
-    while (node_at(g, id)->op != OP_input && !group_reads(l->gr, l->n, id)) {
-        map_through(g, id, extent, &m);
+    Id id = node_in(g, p->dot)[which];
+    memcpy(axis, p->gr->info[p->dot].axis, sizeof axis);
+    axis[rank - (which ? 2 : 1)] = p->k == 1 ? -1 : (int8_t)gp->naxes;
+    *o = (Operand){ .id = id, .line = -1 };
+    map_select(&o->map, rank, gp->naxes + 1, axis);
+    Map m = o->map;
+    while (node_at(g, id)->op != OP_input && !group_reads(p->gr, p->l.n, id)) {
+        map_through(g, id, gp->extent, &m);
         id = node_in(g, id)[0];
     }
-    *buffer = id;
-    int64_t by_domain[MAX_DOMAIN];
-    lower_steps(l, id, &m, by_domain, off);
-    for (int i = 0; i < l->nloops; i++) step[i] = by_domain[l->loop[i].domain];
+    o->buffer = id;
+    Map whole = o->map;
+    o->map = m;
+    read_in_place(p, o);
+    o->map = whole;
+}
+
+/* Whether the operand is another one for each coordinate of loop i. */
+static bool moves(const Operand *o, int i) { return o->step[i] != 0; }
+
+/* The loops around a packed operand: the batches that it differs in, its rows, its lines. */
+static int pack_loops(const Product *p, const Operand *o, int *of)
+{
+    int n = 0;
+    for (int i = 0; i < p->l.nloops; i++)
+        if (i != p->im && i != p->in && i != p->ik && moves(o, i)) of[n++] = i;
+    of[n++] = o->row;
+    of[n++] = o->line;
+    return n;
+}
+
+/* Bytes between the rows of a packed operand: an odd number of cache lines, so that rows do not share sets. */
+static int64_t row_bytes(int64_t line, int item) { return round_up(line * item, LINE) | LINE; }
+
+/* The launch that packs o into a new buffer, of which it is read from then on. */
+static bool pack(Product *p, Operand *o, Drafts *out)
+{
+    const Group *gp = p->l.gp;
+    Group *domain = arena_alloc(p->gr->arena, sizeof *domain);
+    Lower l;
+    int of[MAX_DOMAIN + 1], n = pack_loops(p, o, of), row = n - 2, line = n - 1, ngrid = 0;
+    uint32_t at[MAX_DOMAIN + 3];
+    Dtype dt = node_at(p->gr->g, o->id)->dtype;
+    if (!domain || !draft_begin(&l, out, p->gr, p->l.n, p->l.survey, p->l.buffers)) return false;
+    *domain = (Group){ .naxes = gp->naxes + 1 };
+    memcpy(domain->extent, gp->extent, sizeof domain->extent);
+    l.gp = domain;
+    l.nloops = n;
+    for (int i = 0; i < n; i++) l.loop[i] = p->l.loop[of[i]];
+    bool across = o->step[o->line] != p->item && o->step[o->row] == p->item;      /* whole vectors can be read along rows only */
+    l.vec = across ? row : line;
+    l.lanes = native_lanes(&l) * (across ? 1 : 2);
+    int32_t width = p->block[o->line], rows = across ? l.lanes : PACK_ROWS;
+    int64_t bytes = row_bytes(width ? width : l.loop[line].extent, p->item), step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1];
+    for (int i = 0; i < n; i++) outer[i] = -1;
+    step[line] = p->item;
+    step[row] = bytes;
+    bytes *= l.loop[row].extent;
+    outer[line] = bytes;
+    if (width) bytes *= div_up(l.loop[line].extent, width);
+    for (int i = row - 1; i >= 0; i--) step[i] = bytes, bytes *= l.loop[i].extent;
+    for (int i = 0; i < n; i++) l.loop[i].axis = lower_axis(&l, l.loop[i].extent, i == row ? rows : i == line ? width : 0);
+    for (int i = 0; i < row; i++) at[ngrid++] = open_loop(&l, i, PART_WHOLE, 0, true);
+    if (width) at[ngrid++] = open_loop(&l, line, PART_BLOCKS, 0, true);
+    at[ngrid++] = open_loop(&l, row, PART_BLOCKS, 0, true);
+    Part in_line = width ? PART_WITHIN : PART_WHOLE;
+    at[ngrid++] = open_loop(&l, across ? line : row, across ? in_line : PART_WITHIN, 0, false);
+    at[ngrid++] = open_loop(&l, across ? row : line, across ? PART_WITHIN : in_line, l.lanes, false);
+    Id packed = buffers_add(p->gr, p->l.buffers, dt, bytes);
+    if (!packed) return false;
+    uint32_t v = lower_value(&l, o->id, &o->map);
+    uint32_t x = lower_strided(&l, lower_array(&l, packed, dt, true), dt, step, outer, 0);
+    lower_stmt(&l, (Stmt){ .kind = STMT_STORE, .a = x, .b = v });
+    close_all(&l, at, ngrid);
+    if (!v || !draft_end(&l)) return false;
+    l.d->ns = 0.4f * (float)(bytes / p->item);
+    o->buffer = packed;
+    o->off = 0;
+    memset(o->step, 0, sizeof o->step);
+    for (int i = 0; i < n; i++) o->step[of[i]] = step[i];
+    if (width) o->outer[o->line] = outer[line];
     return true;
 }
 
-/* An access of a product: the buffer's array, steps by loop. */
-static uint32_t dot_access(Lower *l, Id buffer, const int64_t *step, int64_t off)
-{
-    Dtype dt = l->buffers->at.at[buffer].dtype;
-    return lower_strided(l, lower_array(l, buffer, dt, false), dt, step, NULL, off);
-}
+/* ---- choices ---- */
 
 /* Whether the product itself is all that is stored, so that it can be written in place. */
-static const Root *dot_direct(const Lower *l)
+static const Root *sole_root(const Lower *l)
 {
     const Root *r = l->gp->roots.len == 1 ? &l->gp->roots.at[0] : NULL;
     return r && r->value == l->gp->dot && !r->check && !l->survey->reduces.len ? r : NULL;
 }
 
-static uint32_t dot_target(Lower *l, const Root *direct, int im, int in, int64_t rows, int64_t columns)
+/* A block of at most `most`, a multiple of `unit`, that shares `extent` evenly; 0 where one block holds it all. */
+static int32_t even_block(int64_t extent, int64_t most, int64_t unit)
 {
-    Dtype dt = node_at(l->gr->g, l->gp->dot)->dtype;
-    if (direct) {
-        const Map *to = root_map(l->gr, l->gp, direct);
-        return to ? lower_access(l, direct->buffer, dt, to, true) : 0;
+    most = most > unit ? most / unit * unit : unit;
+    if (extent <= most) return 0;
+    return (int32_t)round_up(div_up(extent, div_up(extent, most)), unit);
+}
+
+static int32_t power_between(int64_t x, int32_t low, int32_t high)
+{
+    int32_t p = low;
+    while (p * 2 <= x && p * 2 <= high) p *= 2;
+    return p;
+}
+
+/* Blocks for a packed B: KC rows of A's few rows in half the first cache, KC x NC of B in most of the second. */
+static void choose_packed(Product *p)
+{
+    const Target *t = p->gr->target;
+    int64_t l1 = t->l1 ? (int64_t)t->l1 : 32768, l2 = t->l2 ? (int64_t)t->l2 : 1 << 20;
+    int64_t lanes = t->vector_bytes / p->item, kc = least(l1 / 2 / (8 * p->item), 1536 / p->item);
+    p->block[p->ik] = p->k <= kc * 4 / 3 ? 0 : even_block(p->k, kc, 32);
+    int64_t nc = l2 * 7 / 10 / ((p->block[p->ik] ? p->block[p->ik] : p->k) * p->item);
+    p->block[p->in] = even_block(p->n, least(nc, 2048), PANEL * (lanes ? lanes : 1));
+    p->block[p->im] = power_between(p->m / 4, TILE_ROWS, 512);
+    p->order = DOT_ROWS_FIRST;
+    p->b.row = p->ik;
+    p->b.line = p->in;
+}
+
+static void choose_in_place(Product *p)
+{
+    int64_t wide = TILE_BYTES / (TILE_ROWS * p->item);
+    if (p->m > TILE_ROWS) p->block[p->im] = TILE_ROWS;
+    if (!p->l.gp->reduced && p->n > wide) p->block[p->in] = (int32_t)wide;
+    if (p->k <= SHORT_K) p->order = DOT_ROWS_FIRST;
+}
+
+static void choose(Product *p)
+{
+    const Target *t = p->gr->target;
+    int64_t l2 = t->l2 ? (int64_t)t->l2 : 1 << 20, lanes = t->vector_bytes / p->item;
+    bool b_unit = p->b.step[p->in] == p->item;
+    bool large = p->k * p->n * p->item > l2 * 3 / 4 && p->k > SHORT_K;
+    if (p->m >= FEW_ROWS && (b_unit ? p->m >= 64 && large : p->n >= lanes)) choose_packed(p);
+    else choose_in_place(p);
+    bool a_far = p->a.step[p->ik] != p->item && p->m * p->k * p->item > l2 && p->k > 256;
+    if (a_far && p->n >= 64) p->a.row = p->im, p->a.line = p->ik;
+    if (p->l.gp->reduced) p->block[p->im] = least(p->block[p->im], power_between(TILE_BYTES * 2 / (p->n * p->item), TILE_ROWS, 512));
+}
+
+/* ---- the kernel ---- */
+
+static uint32_t read_operand(Lower *l, const Operand *o)
+{
+    Dtype dt = l->buffers->at.at[o->buffer].dtype;
+    return lower_strided(l, lower_array(l, o->buffer, dt, false), dt, o->step, o->outer, o->off);
+}
+
+/* Where the product goes: an access of the root's buffer, or of a tile of the current block. */
+static uint32_t target(Product *p)
+{
+    Lower *l = &p->l;
+    Dtype dt = node_at(p->gr->g, p->dot)->dtype;
+    if (p->direct) {
+        const Map *to = root_map(p->gr, l->gp, p->direct);
+        return to ? lower_access(l, p->direct->buffer, dt, to, true) : 0;
     }
     int64_t step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1];
-    for (int i = 0; i < l->nloops; i++) outer[i] = i == im || i == in ? 0 : -1;
-    step[in] = dtype_info[dt].bytes;
-    step[im] = dtype_info[dt].bytes * columns;
-    uint32_t array = lower_scratch(l, dt, rows * columns * dtype_info[dt].bytes);
-    l->dot_tile = lower_strided(l, array, dt, step, outer, 0) + 1;
+    int64_t rows = p->block[p->im] ? p->block[p->im] : p->m, columns = p->block[p->in] && !l->gp->reduced ? p->block[p->in] : p->n;
+    for (int i = 0; i < l->nloops; i++) outer[i] = -1;
+    outer[p->im] = 0;
+    if (!l->gp->reduced) outer[p->in] = 0;
+    step[p->in] = p->item;
+    step[p->im] = row_bytes(columns, p->item);
+    l->dot_tile = lower_strided(l, lower_scratch(l, dt, rows * step[p->im]), dt, step, outer, 0) + 1;
     return l->dot_tile - 1;
 }
 
-/* A product: grid over batches, row blocks and (unless rows are reduced) column blocks. */
-bool schedule_dot(Lower *l)
+/* The group's loops over the tile. */
+static void finish_tile(Product *p)
 {
-    const Graph *g = l->gr->g;
-    Id dot = l->gp->dot, ba, bb;
-    int rank = node_at(g, dot)->rank, im = -1, in = -1, n = 0;
-    for (int i = 0; i < l->nloops; i++) {
-        if (l->loop[i].domain == l->gr->info[dot].axis[rank - 2]) im = i;
-        if (l->loop[i].domain == l->gr->info[dot].axis[rank - 1]) in = i;
+    Lower *l = &p->l;
+    uint32_t rows = open_loop(l, p->im, p->block[p->im] ? PART_WITHIN : PART_WHOLE, 0, false);
+    if (l->gp->reduced) {
+        make_tiles(l, 1);
+        all_phases(l, p->block[p->in] ? p->in : -1);
+    } else {
+        uint32_t columns = open_loop(l, p->in, p->block[p->in] ? PART_WITHIN : PART_WHOLE, l->lanes, false);
+        l->phase = 0;
+        phase_body(l);
+        kernel_close(l->k, columns);
     }
-    int ik = l->nloops;
-    l->loop[l->nloops++] = (Loop){ .extent = node_shape(g, node_in(g, dot)[0])[rank - 1], .domain = l->gp->naxes };
-    int64_t sa[MAX_DOMAIN + 1], sb[MAX_DOMAIN + 1], oa, ob;
-    if (!dot_operand(l, 0, sa, &ba, &oa) || !dot_operand(l, 1, sb, &bb, &ob)) return false;
-    const Root *direct = dot_direct(l);
-    int item = dtype_info[node_at(g, dot)->dtype].bytes;
-    int64_t wide = DOT_TILE_BYTES / (DOT_ROWS * item);
-    bool blocked_n = !l->gp->reduced && l->loop[in].extent > wide;
-    l->vec = in;
+    kernel_close(l->k, rows);
+}
+
+static bool multiply(Product *p, Drafts *out)
+{
+    Lower *l = &p->l, loops = *l;
+    uint32_t at[MAX_DOMAIN + 3];
+    int n = 0;
+    if (!draft_begin(l, out, p->gr, loops.n, loops.survey, loops.buffers)) return false;
+    l->nloops = loops.nloops;
+    memcpy(l->loop, loops.loop, sizeof l->loop);
+    list_reductions(l);
+    l->vec = p->in;
     l->lanes = choose_lanes(l, false);
+    for (int i = 0; i < l->nloops; i++) l->loop[i].axis = lower_axis(l, l->loop[i].extent, p->block[i]);
     for (int i = 0; i < l->nloops; i++)
-        l->loop[i].axis = lower_axis(l, l->loop[i].extent, i == im ? DOT_ROWS : i == in && blocked_n ? (int32_t)wide : 0);
-    uint32_t at[MAX_DOMAIN + 2];
-    for (int i = 0; i < l->nloops; i++)
-        if (i != im && i != in && i != ik) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
-    if (blocked_n) at[n++] = open_loop(l, in, PART_BLOCKS, 0, true);
-    at[n++] = open_loop(l, im, PART_BLOCKS, 0, true);
-    uint32_t c = dot_target(l, direct, im, in, DOT_ROWS, blocked_n ? wide : l->loop[in].extent);
-    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .axis = (uint16_t)l->loop[im].axis, .axis_n = (uint16_t)l->loop[in].axis,
-        .axis_k = (uint16_t)l->loop[ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = dot_access(l, ba, sa, oa), .c = dot_access(l, bb, sb, ob) });
-    if (!direct) {
-        uint32_t rows = open_loop(l, im, PART_WITHIN, 0, false);
-        l->loop[ik].reduced = false;
-        if (l->gp->reduced) {
-            make_tiles(l, 1);
-            all_phases(l, -1);
-        } else {
-            uint32_t cols = open_loop(l, in, blocked_n ? PART_WITHIN : PART_WHOLE, l->lanes, false);
-            l->phase = 0;
-            phase_body(l);
-            kernel_close(l->k, cols);
-        }
-        kernel_close(l->k, rows);
-    }
+        if (i != p->im && i != p->in && i != p->ik) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
+    if (p->block[p->im]) at[n++] = open_loop(l, p->im, PART_BLOCKS, 0, true);
+    if (p->block[p->in] && !l->gp->reduced) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, true);
+    uint32_t c = target(p), a = read_operand(l, &p->a), b = read_operand(l, &p->b);
+    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
+        .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->order });
+    if (!p->direct) finish_tile(p);
     close_all(l, at, n);
+    return draft_end(l);
+}
+
+/* The loops of the domain, and one over k. */
+static bool find_loops(Product *p)
+{
+    const Graph *g = p->gr->g;
+    Lower *l = &p->l;
+    int rank = node_at(g, p->dot)->rank;
+    if (l->gp->naxes == MAX_DOMAIN) return err_set(g->err, ERR_UNSUPPORTED, "a product over more than %d axes", MAX_DOMAIN - 1);
+    choose_loops(l);
+    for (int i = 0; i < l->nloops; i++) {
+        if (l->loop[i].domain == p->gr->info[p->dot].axis[rank - 2]) p->im = i;
+        if (l->loop[i].domain == p->gr->info[p->dot].axis[rank - 1]) p->in = i;
+    }
+    p->ik = l->nloops;
+    p->m = l->loop[p->im].extent;
+    p->n = l->loop[p->in].extent;
+    p->k = node_shape(g, node_in(g, p->dot)[0])[rank - 1];
+    l->loop[l->nloops++] = (Loop){ .extent = p->k, .domain = l->gp->naxes };
     return true;
+}
+
+bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out)
+{
+    Group *gp = &gr->groups.at[n];
+    Product *p = arena_alloc(gr->arena, sizeof *p);
+    if (!p) return false;
+    *p = (Product){ .gr = gr, .dot = gp->dot, .im = -1, .in = -1, .item = dtype_info[node_at(gr->g, gp->dot)->dtype].bytes };
+    p->l = (Lower){ .gr = gr, .gp = gp, .n = n, .survey = survey, .buffers = buffers, .arena = gr->arena, .err = gr->g->err, .vec = -1 };
+    if (!find_loops(p)) return false;
+    gp->extent[gp->naxes] = p->k;
+    find_operand(p, 0, &p->a);
+    find_operand(p, 1, &p->b);
+    p->direct = sole_root(&p->l);
+    p->a.line = p->b.line = -1;
+    choose(p);
+    if (p->a.line >= 0 && !pack(p, &p->a, out)) return false;
+    if (p->b.line >= 0 && !pack(p, &p->b, out)) return false;
+    return multiply(p, out);
 }

@@ -1,0 +1,131 @@
+"""Matrix products beside OpenBLAS (np.matmul with out=) and JAX: python -m benchmarks.products [--seconds S] [--no-jax] [TABLE ...]
+
+One process, pinned to one core; for each row the contenders take turns and the best time of each counts, so that a slow minute of the
+machine touches all of them; time is the process', so that others on the core do not count. The FMA peak is measured in the same run, before every row.
+"""
+
+import argparse
+import os
+import sys
+import time
+
+ONE = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "PYXLA")} | {"JAX_PLATFORMS": "cpu"}
+
+SQUARES = (4, 8, 16, 31, 32, 48, 64, 96, 100, 128, 192, 256, 384, 500, 512, 768, 1024, 2000, 2048)
+THIN = [
+    *((2048, n, 2048) for n in (3, 5, 8, 16, 17)),
+    *((2048, 2048, k) for k in (3, 5, 8, 16, 17)),
+    *((m, 2048, 2048) for m in (3, 5, 8, 16, 17)),
+    *((m, 512, 512) for m in (3, 5, 8, 16, 17)),
+]
+VECTORS = (512, 1024, 2048, 4096)
+BATCHES = (3, 4, 5, 8, 12, 16)
+
+
+def squares(np, dtype):
+    for n in SQUARES:
+        yield f"{n}", n**3, (n, n), (n, n), lambda a, b: a @ b
+
+
+def transposed(np, dtype):
+    for n in (64, 128, 256, 512, 1024, 2048):
+        yield f"A B^T {n}", n**3, (n, n), (n, n), lambda a, b: a @ b.T
+        yield f"A^T B {n}", n**3, (n, n), (n, n), lambda a, b: a.T @ b
+
+
+def thin(np, dtype):
+    for m, n, k in THIN:
+        yield f"m={m} n={n} k={k}", m * n * k, (m, k), (k, n), lambda a, b: a @ b
+
+
+def vectors(np, dtype):
+    for n in VECTORS:
+        yield f"A x {n}", n * n, (n, n), (n,), lambda a, b: a @ b
+        yield f"x A {n}", n * n, (n,), (n, n), lambda a, b: a @ b
+    yield "x A 768x3072", 768 * 3072, (768,), (768, 3072), lambda a, b: a @ b
+
+
+def batches(np, dtype):
+    for n in BATCHES:
+        yield f"10000 of {n}x{n}", 10000 * n**3, (10000, n, n), (10000, n, n), lambda a, b: a @ b
+
+
+TABLES = {"squares": squares, "transposed": transposed, "thin": thin, "vectors": vectors, "batches": batches}
+
+
+def best_times(calls, seconds):
+    """The least time of one call of each, taking turns for `seconds` together."""
+    best, repeats = [1e9] * len(calls), []
+    for call in calls:
+        call()
+        start = time.process_time()
+        call()
+        repeats.append(max(1, int(100e-6 / (time.process_time() - start + 1e-9))))
+    end, rounds = time.perf_counter() + seconds * len(calls), 0
+    while rounds < 4 or time.perf_counter() < end:
+        rounds += 1
+        for i, call in enumerate(calls):
+            start = time.process_time()
+            for _ in range(repeats[i]):
+                call()
+            best[i] = min(best[i], (time.process_time() - start) / repeats[i])
+    return best
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tables", nargs="*", help=f"of {', '.join(TABLES)}; all without")
+    parser.add_argument("--seconds", type=float, default=0.15, help="per contender and row")
+    parser.add_argument("--dtype", nargs="*", default=["float32", "float64"])
+    parser.add_argument("--no-jax", action="store_true")
+    parser.add_argument("--only", help="rows whose name contains this")
+    parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
+    options = parser.parse_args()
+    if os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # NumPy must not be there yet
+        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.products", *sys.argv[1:]], os.environ | ONE)
+    os.sched_setaffinity(0, {options.core})
+
+    import numpy as np
+
+    import pyxla
+    from benchmarks import roofline
+
+    jax = None
+    if not options.no_jax:
+        try:
+            import jax
+
+            jax.config.update("jax_enable_x64", True)
+        except ImportError:
+            print("JAX is not installed")
+    library, worst = roofline.library(), []
+    rng = np.random.default_rng(1)
+    for table in options.tables or TABLES:
+        for dtype in options.dtype:
+            print(f"\n{table}, {dtype}")
+            print(f"{'':24}{'GFLOP/s':>9}{'of peak':>9}{'us':>11}{'OpenBLAS':>11}{'ratio':>7}{'JAX':>11}{'ratio':>7}")
+            for name, fmas, sa, sb, f in TABLES[table](np, dtype):
+                if options.only and options.only not in name:
+                    continue
+                a, b = rng.standard_normal(sa).astype(dtype), rng.standard_normal(sb).astype(dtype)
+                out, compiled = f(a, b), pyxla.jit(f)
+                x, y = (a.T if "A^T" in name else a), (b.T if "B^T" in name else b)
+                calls = [lambda: compiled(a, b), lambda: np.matmul(x, y, out=out)]
+                if jax:
+                    ja, jb, jf = jax.numpy.asarray(a), jax.numpy.asarray(b), jax.jit(f)
+                    calls.append(lambda: jf(ja, jb).block_until_ready())
+                error = np.abs(compiled(a, b) - out).max() / np.abs(out).max()
+                if error > (1e-4 if dtype == "float32" else 1e-12):
+                    print(f"{name:24} WRONG: {error}")
+                    continue
+                peak = 2e-9 * getattr(library, "fma_f32" if dtype == "float32" else "fma_f64")(0.02)
+                t = best_times(calls, options.seconds)
+                rate = 2e-9 * fmas / t[0]
+                line = f"{name:24}{rate:9.1f}{rate / peak:9.2f}{1e6 * t[0]:11.2f}{1e6 * t[1]:11.2f}{t[1] / t[0]:7.2f}"
+                print(line + (f"{1e6 * t[2]:11.2f}{t[2] / t[0]:7.2f}" if jax else ""), flush=True)
+                worst.append((min(t[1:]) / t[0], f"{table} {dtype} {name}"))
+    print("\nworst:", *(f"{r:.2f} {name}" for r, name in sorted(worst)[:10]), sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()

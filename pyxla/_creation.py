@@ -111,6 +111,12 @@ def ascontiguousarray(a, dtype=None, *, like=None):
 
 
 @creator
+def asfortranarray(a, dtype=None, *, like=None):
+    a = array(a, dtype, copy=None, ndmin=1)
+    return _core.transpose(_core.contiguous(_core.transpose(a, tuple(range(a.ndim))[::-1])), tuple(range(a.ndim))[::-1])
+
+
+@creator
 def arange(*args, dtype=None, device=None, like=None, **kwargs):
     args = [_core.concrete(v) for v in args]
     kwargs = {k: _core.concrete(v) for k, v in kwargs.items()}
@@ -123,29 +129,111 @@ def arange(*args, dtype=None, device=None, like=None, **kwargs):
     return own(a)
 
 
-# ---- creation functions written in Python: their code object is exchanged, so that every reference to them sees it ----
+# ---- functions written in Python that make arrays: their code object is exchanged, so that every reference to them sees it ----
 
-def _ours(name):
-    """What a redirected call does in a traced function."""
-    def ones(shape, dtype=None, order="C", *, device=None, like=None):
-        return made(shape_of(shape), np.dtype(dtype), 1, order)
-
-    def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
-        return _core._functions[np.full](shape, fill_value, dtype)
-
-    def eye(*args, **kwargs):
-        args = [_core.concrete(v) for v in args]
-        return own(_originals["eye"](*args, **{k: _core.concrete(v) for k, v in kwargs.items()}))
-
-    def same(name):
-        def make(*args, **kwargs):
-            return own(_originals[name](*args, **kwargs))
-        return make
-
-    return {"ones": ones, "full": full, "eye": eye}.get(name) or same(name)
+def ones(shape, dtype=None, order="C", *, device=None, like=None):
+    return made(shape_of(shape), np.dtype(dtype), 1, order)
 
 
-_REDIRECTED = ("ones", "full", "eye", "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like", "full_like")
+def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
+    return _core._functions[np.full](shape, fill_value, dtype)
+
+
+def eye(*args, **kwargs):
+    args = [_core.concrete(v) for v in args]
+    return own(_originals["eye"](*args, **{k: _core.concrete(v) for k, v in kwargs.items()}))
+
+
+def indices(dimensions, dtype=int, sparse=False):
+    shape = shape_of(dimensions)
+    rank = len(shape)
+    axes = [_core.cast(_core.reshape(_core.iota(n), (1,) * k + (n,) + (1,) * (rank - k - 1)), np.dtype(dtype)) for k, n in enumerate(shape)]
+    if sparse:
+        return tuple(axes)
+    if not axes:
+        return _core.full((0,), np.dtype(dtype), 0)
+    return _core.concatenate([_core.reshape(_core.broadcast(a, shape), (1, *shape)) for a in axes], 0)
+
+
+def fromfunction(function, shape, *, dtype=float, like=None, **kwargs):
+    return function(*indices(shape, dtype), **kwargs)
+
+
+def isscalar(element):
+    if not _core.is_tracer(element):
+        return _originals["isscalar"](element)
+    return _core.is_scalar_tracer(element) or _core.is_numpy_scalar(element)
+
+
+def require(a, dtype=None, requirements=None, *, like=None):
+    wanted = {str(r).upper()[0] for r in requirements or ()}
+    if {"C", "F"} <= wanted:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    make = ascontiguousarray if "C" in wanted else asfortranarray if "F" in wanted else asanyarray
+    a = array(a)
+    return make(a, dtype) if a.ndim else asanyarray(a, dtype)
+
+
+def fixed(key):
+    """A key of np.mgrid or np.r_ with the numbers in its slices known (and guarded)."""
+    if isinstance(key, tuple):
+        return tuple(map(fixed, key))
+    if not isinstance(key, slice):
+        return key
+    return slice(*(_core.concrete(v) if _core.is_scalar_tracer(v) else v for v in (key.start, key.stop, key.step)))
+
+
+def grid(self, key):
+    return owned(_originals["grid"](self, fixed(key)))
+
+
+def joined(self, key):
+    """np.r_[...] and np.c_[...]."""
+    from ._np import borrow
+    key = fixed(key)
+    if not traced(key if isinstance(key, tuple) else (key,)):
+        return own(_originals["joined"](self, key))
+    return borrow.own_code(_originals["joined"])(self, key)
+
+
+def enumerated(self, arr):
+    """`np.ndenumerate(x)`."""
+    if not _core.is_tracer(arr):
+        return _originals["enumerated"](self, arr)
+    self.iter = arr.flat
+
+
+def strided(x, *args, **kwargs):
+    """`np.lib.stride_tricks.as_strided`, which has no protocol."""
+    if not _core.is_tracer(x):
+        return _originals["strided"](x, *args, **kwargs)
+    from ._np import window
+    return window.as_strided(x, *args, **kwargs)
+
+
+def owned(a):
+    """own() of an array or of each of a tuple or list of them."""
+    return type(a)(map(own, a)) if type(a) in (list, tuple) else own(a)
+
+
+# What makes a new array of numbers alone: an array of the traced function, which may be written to.
+_MAKERS = """append block column_stack concatenate copy delete diag diagflat dstack hstack insert kron meshgrid outer pad repeat resize roll
+    stack tile tril triu vander vstack where"""
+creators["makers"] = {getattr(np, name) for name in _MAKERS.split()}
+creators["owned"] = owned
+
+
+def same(name):
+    def make(*args, **kwargs):
+        return own(_originals[name](*args, **kwargs))
+    return make
+
+
+_HERE = {f.__name__: f for f in (ones, full, eye, indices, fromfunction, isscalar, require)}
+_REDIRECTED = (*_HERE, "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like", "full_like")
+_METHODS = {"grid": (type(np.mgrid).__mro__[1].__getitem__, grid), "joined": (type(np.r_).__mro__[1].__getitem__, joined),
+            "enumerated": (np.ndenumerate.__init__, enumerated), "strided": (np.lib.stride_tricks.as_strided, strided)}
+NAMES = {*creators, *_REDIRECTED, "ix_", "mgrid", "r_"}
 _originals, _shims = {}, {}
 
 
@@ -154,8 +242,8 @@ def _from_numpy(frame):
     return name.partition(".")[0] in ("numpy", "pyxla")
 
 
-def _redirect(name):
-    ours, original = _ours(name), _originals[name]
+def _redirect(name, ours):
+    original = _originals[name]
 
     def call(*args, **kwargs):
         if not _core.tracing() or kwargs.get("like") is not None or _from_numpy(sys._getframe(2)):
@@ -176,18 +264,17 @@ def _shim(target):
 
 def _plain(name):
     f = getattr(np, name)
-    f = getattr(f, "_implementation", f)
-    return f if isinstance(f, types.FunctionType) and not f.__closure__ else None
+    return getattr(f, "_implementation", f)
 
 
 def _prepare():
-    for name in _REDIRECTED:
-        f = _plain(name)
-        if f is None:
+    functions = {name: (_plain(name), _HERE.get(name) or same(name)) for name in _REDIRECTED} | _METHODS
+    for name, (f, ours) in functions.items():
+        if not isinstance(f, types.FunctionType) or f.__closure__:
             continue
         _originals[name] = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
         _originals[name].__kwdefaults__ = f.__kwdefaults__
-        _shims[name] = f, f.__code__, _shim(_redirect(name))
+        _shims[name] = f, f.__code__, _shim(_redirect(name, ours))
 
 
 def install():
@@ -211,3 +298,24 @@ def scalar(kind, x):
 
 
 creators["scalar"] = scalar
+
+
+# ---- `like=` a tracer: NumPy asks the tracer for the function, which may be an object of its own ----
+
+def _implement_like():
+    from numpy._core import numeric
+    from numpy.lib import _twodim_base_impl
+    mine = {**creators, **_HERE}
+    for name in ("empty", "zeros", "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "arange"):
+        _core.implements(getattr(np, name))(mine[name])
+    for module in (numeric, _twodim_base_impl):
+        for name in ("ones", "full", "eye", "identity", "tri", "fromfunction"):
+            with_like = getattr(module, f"_{name}_with_like", None)
+            if with_like is not None:
+                _core.implements(with_like)(mine.get(name) or _core._functions[getattr(np, name)])
+    require_like = getattr(sys.modules.get("numpy._core._asarray"), "_require_with_like", None)
+    if require_like is not None:
+        _core.implements(require_like)(require)
+
+
+_implement_like()

@@ -196,7 +196,8 @@ class Graphs:
 
     def scan(self, op, a, axis):
         with np.errstate(all="ignore"):
-            return self.node(self.c.graph_scan(self.g, self.lib.ops[op], a.id, axis), getattr(np, op)(a.value, axis=axis, dtype=a.value.dtype))
+            running = {"cumsum": np.add, "cumprod": np.multiply, "cummax": np.maximum, "cummin": np.minimum}[op].accumulate
+            return self.node(self.c.graph_scan(self.g, self.lib.ops[op], a.id, axis), running(a.value, axis=axis, dtype=a.value.dtype))
 
     def concatenate(self, parts, axis):
         ids = ints([p.id for p in parts], C.c_uint32)

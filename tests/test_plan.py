@@ -172,7 +172,7 @@ def test_concatenate_pad(g):
 
 def test_cumsum(g):
     x = g.input(arr(4, 9, dtype="float64"))
-    g.check([g.scan("cumsum", g.elementwise("exp", x), 1), g.scan("cumprod", x, 0)])
+    g.check([g.scan("cumsum", g.elementwise("exp", x), 1), g.scan("cumprod", x, 0), g.scan("cummax", x, 1), g.scan("cummin", g.elementwise("negative", x), 0)])
 
 
 @pytest.mark.parametrize("m,k,n", [(4, 5, 6), (1, 30, 40), (40, 30, 1), (33, 17, 65), (64, 100, 70)])
@@ -330,7 +330,7 @@ def random_program(rng, g):
                 if x in inputs and rng.random() < 0.7:
                     written.setdefault(inputs.index(x), new)
         elif kind == 10 and r and x.value.size:
-            pool.append(small(g.scan("cumsum", x, rng.randrange(r))))
+            pool.append(small(g.scan(rng.choice(["cumsum", "cummax", "cummin"]), x, rng.randrange(r))))
         elif kind == 11 and r == 2:
             other = [p for p in pool if p.value.ndim == 2 and p.shape[0] == x.shape[1]]
             if other:

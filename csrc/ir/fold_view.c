@@ -405,6 +405,6 @@ FoldRule *const fold_rules[OP_COUNT] = {
     [OP_update] = fold_update, [OP_concatenate] = fold_concatenate, [OP_pad] = fold_pad,
     [OP_reduce_sum] = fold_reduce, [OP_reduce_prod] = fold_reduce, [OP_reduce_max] = fold_reduce, [OP_reduce_min] = fold_reduce,
     [OP_reduce_any] = fold_reduce, [OP_reduce_all] = fold_reduce, [OP_reduce_argmax] = fold_arg, [OP_reduce_argmin] = fold_arg,
-    [OP_cumsum] = fold_scan, [OP_cumprod] = fold_scan,
+    [OP_cumsum] = fold_scan, [OP_cumprod] = fold_scan, [OP_cummax] = fold_scan, [OP_cummin] = fold_scan,
     [OP_dot] = fold_dot, [OP_check] = fold_check,
 };

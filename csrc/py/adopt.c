@@ -370,18 +370,32 @@ static vectorcallfunc *vectorcall_of(PyObject *f)
 /* The originals differ by type of the callable only. */
 static vectorcallfunc ufunc_call, function_call;
 
-static PyObject *call_adopted(vectorcallfunc original, PyObject *f, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+/* Whether tracers are somewhere in nested lists and tuples. */
+static bool tracer_inside(PyObject *o, int depth)
+{
+    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o))
+        return false;
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); k++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(o, k);
+        if (is_tracer(item) || (depth < 8 && tracer_inside(item, depth + 1)))
+            return true;
+    }
+    return false;
+}
+
+/* The call with its arguments adopted. Of the first `lists` operands, lists with tracers inside become arrays, as NumPy makes arrays of lists. */
+static PyObject *call_adopted(vectorcallfunc original, PyObject *f, PyObject *const *args, size_t nargsf, PyObject *kwnames, int lists)
 {
     Trace *t = watching();
-    Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0), k = 0;
+    Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = given + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0), k = 0;
     PyObject *few[16], **copy = few;
     if (!t)
         return original(f, args, nargsf, kwnames);
     if (n > 16 && !(copy = PyMem_Malloc(n * sizeof *copy)))
         return PyErr_NoMemory();
-    while (k < n && (copy[k] = adopted(t, args[k])))
+    while (k < n && (copy[k] = k < lists && k < given && tracer_inside(args[k], 0) && op_begin() ? as_tracer(t, args[k]) : adopted(t, args[k])))
         k++;
-    PyObject *r = k == n ? original(f, copy, PyVectorcall_NARGS(nargsf), kwnames) : NULL;
+    PyObject *r = k == n ? original(f, copy, given, kwnames) : NULL;
     while (k-- > 0)
         Py_DECREF(copy[k]);
     if (copy != few)
@@ -391,12 +405,30 @@ static PyObject *call_adopted(vectorcallfunc original, PyObject *f, PyObject *co
 
 static PyObject *ufunc_vectorcall(PyObject *f, PyObject *const *args, size_t n, PyObject *kwnames)
 {
-    return call_adopted(ufunc_call, f, args, n, kwnames);
+    return call_adopted(ufunc_call, f, args, n, kwnames, ((PyUFuncObject *)f)->nin);
+}
+
+/* NumPy looks for overrides in an array function's arguments, but seldom inside lists: np.sum([x, y]) of tracers comes here. */
+static PyObject *function_call_within(PyObject *f, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    for (Py_ssize_t k = 0; k < n; k++)
+        if (tracer_inside(args[k], 0)) {
+            PyObject *ours = PyDict_GetItemWithError(core_functions, f);
+            return ours ? PyObject_Vectorcall(ours, args, nargsf, kwnames) : PyErr_Occurred() || !op_begin() ? NULL : refuse_function(f);
+        }
+    return function_call(f, args, nargsf, kwnames);
 }
 
 static PyObject *function_vectorcall(PyObject *f, PyObject *const *args, size_t n, PyObject *kwnames)
 {
-    return call_adopted(function_call, f, args, n, kwnames);
+    PyObject *r = call_adopted(function_call_within, f, args, n, kwnames, 0);
+    bool array = r && (PyArray_CheckExact(r) || PyTuple_CheckExact(r) || PyList_CheckExact(r));
+    PyObject *makers = array && watching() ? PyDict_GetItemString(core_creators, "makers") : NULL;
+    PyObject *own = makers && PySet_Contains(makers, f) > 0 ? PyDict_GetItemString(core_creators, "owned") : NULL;
+    if (own)
+        Py_SETREF(r, PyObject_CallOneArg(own, r));
+    return r;
 }
 
 /* np.add.reduce(a) and the like: methods of the ufunc type, whose arguments are adopted. */
@@ -420,7 +452,7 @@ static Method ufunc_methods[UFUNC_METHOD_COUNT] = {
     } \
     static PyObject *ufunc_##name(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) \
     { \
-        return call_adopted(original_##name, self, args, (size_t)n, kwnames); \
+        return call_adopted(original_##name, self, args, (size_t)n, kwnames, UFUNC_##name == UFUNC_outer ? 2 : 1); \
     }
 UFUNC_METHODS(X)
 #undef X

@@ -28,17 +28,18 @@ void cell_unref(Cell *c)
         *(c->prev ? &c->prev->next : &c->trace->priv->cells) = c->next;
     }
     if (c->origin) {
-        c->origin->views[LAYOUT_INPUTS]--;
+        c->origin->views[c->origin_as]--;
         cell_unref(c->origin);
     }
     PyMem_Free(c);
 }
 
-void cell_copy_of(Cell *c, Cell *from)
+void cell_copy_of(Cell *c, Cell *from, Layout as)
 {
     c->origin = from;
+    c->origin_as = (uint8_t)as;
     from->refs++;
-    from->views[LAYOUT_INPUTS]++;
+    from->views[as]++;
 }
 
 /* The one place where an array's value changes. */
@@ -213,7 +214,7 @@ static bool refuse(PyObject *cls, const char *message)
 /* Reshapes are views in NumPy or copies, depending on memory; with such views alive a write has to know. */
 static bool views_known(Cell *c)
 {
-    if (c->views[LAYOUT_INPUTS] || c->origin)
+    if (c->views[LAYOUT_INPUTS] || (c->origin && c->origin_as == LAYOUT_INPUTS))
         trace_rely_layout(c->trace);
     if (c->views[LAYOUT_UNKNOWN])
         return refuse(error_class(ERR_UNSUPPORTED), "a store into an array of which a reshaped or flattened version is in use: whether "

@@ -99,6 +99,15 @@ void error_raise_check(const Plan *plan, int64_t status, const Trace *t)
     case CHECK_ZERO_DIVISION:
         error_raise_at(PyExc_ZeroDivisionError, "division by zero", t, src);
         return;
+    case CHECK_ALL_NAN:
+        error_raise_at(PyExc_ValueError, "All-NaN slice encountered", t, src);
+        return;
+    case CHECK_WEIGHTS:
+        error_raise_at(PyExc_ValueError, "weights cannot be negative", t, src);
+        return;
+    case CHECK_GEOMETRIC:
+        error_raise_at(PyExc_ValueError, "Geometric sequence cannot include zero", t, src);
+        return;
     }
     PyErr_Format(state.internal_error, "check node %u has no known code", id);
 }

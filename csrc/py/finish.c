@@ -120,7 +120,7 @@ static bool result(Trace *t, PyObject *leaf, TraceResult *out)
         out->input = x->reg;
         return true;
     }
-    if (x->cell->origin)          /* a copy only because of the layout that the inputs have now */
+    if (x->cell->origin && x->cell->origin_as == LAYOUT_INPUTS)          /* a copy only because of the layout that the inputs have now */
         trace_rely_layout(t);
     if (x->kind == TRACER_NUMPY_SCALAR)
         return x->cell->owner == OWNER_LEAF ? result_input(t, x, out) : result_value(t, x, out);

@@ -7,7 +7,7 @@
 #include "py/error.h"
 #include "run/caller.h"
 
-#define CREATORS(X) X(empty) X(zeros) X(array) X(asarray) X(asanyarray) X(ascontiguousarray) X(arange)
+#define CREATORS(X) X(empty) X(zeros) X(array) X(asarray) X(asanyarray) X(ascontiguousarray) X(asfortranarray) X(arange)
 
 enum {
 #define X(name) HOOK_##name,

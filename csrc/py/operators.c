@@ -51,6 +51,12 @@ static PyObject *op_divmod(PyObject *a, PyObject *b)
     return both;
 }
 
+/* Whether an object is no operand of a ufunc, so that Python asks it what the operator means. */
+static bool foreign(PyObject *o)
+{
+    return !is_tracer(o) && !is_number(o) && !PyArray_Check(o) && !PyArray_IsScalar(o, Generic) && !PyList_Check(o) && !PyTuple_Check(o);
+}
+
 static PyObject *op_matmul(PyObject *a, PyObject *b)
 {
     static PyObject *matmul;
@@ -61,6 +67,8 @@ static PyObject *op_matmul(PyObject *a, PyObject *b)
         if (!matmul)
             return NULL;
     }
+    if (foreign(a) || foreign(b))
+        Py_RETURN_NOTIMPLEMENTED;
     PyObject *args[] = {a, matmul, PyUnicode_InternFromString("__call__"), a, b};
     PyObject *r = args[2] ? tracer_array_ufunc(a, args + 1, 4, NULL) : NULL;
     Py_XDECREF(args[2]);
@@ -155,12 +163,22 @@ static PyObject *inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
 
 /* ---- comparisons ---- */
 
+/* An array compared with None or text, which no number equals. */
+static PyObject *equal_nowhere(Tracer *x, bool value)
+{
+    Trace *t = x->cell->trace;
+    Py_DECREF(Py_NotImplemented);
+    return tracer_array(t, broadcast_to(t->graph, graph_const(t->graph, DT_bool_, value), tracer_shape(x), tracer_rank(x)), LAYOUT_C);
+}
+
 PyObject *tracer_compare(PyObject *a, PyObject *b, int op)
 {
     static const Ufunc ufunc[] = {[Py_LT] = UF_less, [Py_LE] = UF_less_equal, [Py_EQ] = UF_equal, [Py_NE] = UF_not_equal, [Py_GT] = UF_greater, [Py_GE] = UF_greater_equal};
     if (python_scalar(a) && python_scalar(b))
         return scalar_operate((ScalarOp)(SCALAR_LT + op), a, b, NULL);
-    return ufunc_binary(ufunc[op], a, b);
+    PyObject *r = ufunc_binary(ufunc[op], a, b);
+    bool never = r == Py_NotImplemented && (b == Py_None || PyUnicode_Check(b)) && (op == Py_EQ || op == Py_NE);
+    return never && is_tracer(a) && ((Tracer *)a)->kind == TRACER_ARRAY ? equal_nowhere((Tracer *)a, op == Py_NE) : r;
 }
 
 /* ---- values ---- */

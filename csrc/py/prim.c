@@ -179,7 +179,7 @@ PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank)
     if (copies) {
         Tracer *copy = (Tracer *)tracer_array(t, graph_reshape(t->graph, node, shape, rank), LAYOUT_C);
         if (copy && layout == LAYOUT_INPUTS)
-            cell_copy_of(copy->cell, x->cell);
+            cell_copy_of(copy->cell, x->cell, LAYOUT_INPUTS);
         return (PyObject *)copy;
     }
     return tracer_view(x, map_reshape(t, x->map, rank, shape, layout));
@@ -209,7 +209,7 @@ static PyObject *tracer_contiguous(Tracer *x)
         return tracer_view(x, map_reshape(x->cell->trace, x->map, rank, shape, layout));
     Tracer *copy = (Tracer *)tracer_copy(x);
     if (copy && layout == LAYOUT_INPUTS)
-        cell_copy_of(copy->cell, x->cell);
+        cell_copy_of(copy->cell, x->cell, LAYOUT_INPUTS);
     if (copy)
         copy->cell->layout = LAYOUT_C;
     return (PyObject *)copy;
@@ -375,6 +375,52 @@ static PyObject *prim_copy(PyObject *m, PyObject *const *args, Py_ssize_t n)
         r->cell->layout = LAYOUT_C;
     Py_XDECREF(x);
     return (PyObject *)r;
+}
+
+/* What NumPy shows as a view in a form that has no map: no writes to it, none to x while it lives. */
+static PyObject *prim_snapshot(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Id node, part;
+    Trace *t = arity("snapshot", n, 2, 2) ? op_begin() : NULL;
+    Tracer *x = operand(t, args[0], &node), *of = x ? operand(t, args[1], &part) : NULL;
+    Tracer *r = of ? (Tracer *)tracer_array(t, node, LAYOUT_C) : NULL;
+    if (r) {
+        r->cell->readonly = true;
+        cell_copy_of(r->cell, of->cell, LAYOUT_UNKNOWN);
+    }
+    Py_XDECREF(x);
+    Py_XDECREF(of);
+    return (PyObject *)r;
+}
+
+PyObject *tracer_strides(PyObject *o)
+{
+    Trace *t = op_begin();
+    Tracer *x = t && is_tracer(o) ? tracer_trace((Tracer *)o) ? (Tracer *)o : NULL : NULL;
+    if (!x)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    const Node *base = node_at(t->graph, x->cell->node);
+    int64_t bytes = dtype_info[base->dtype].bytes, stride[MAX_RANK], offset, unit = x->cell->stride ? 1 : bytes;
+    bool local = x->cell->owner == OWNER_LOCAL && x->cell->layout != LAYOUT_C;
+    if (local || x->kind == TRACER_PYTHON_SCALAR || !map_strides(x->map, base->rank, node_shape(t->graph, x->cell->node), x->cell->stride, stride, &offset))
+        Py_RETURN_NONE;
+    trace_rely_layout(t);
+    PyObject *r = PyTuple_New(tracer_rank(x));
+    for (int k = 0; r && k < tracer_rank(x); k++) {
+        PyObject *s = PyLong_FromLongLong(stride[k] * unit);
+        if (!s)
+            Py_CLEAR(r);
+        else
+            PyTuple_SET_ITEM(r, k, s);
+    }
+    return r;
+}
+
+static PyObject *prim_strides(PyObject *m, PyObject *o)
+{
+    (void)m;
+    return tracer_strides(o);
 }
 
 static PyObject *prim_cast(PyObject *m, PyObject *const *args, Py_ssize_t n)
@@ -610,7 +656,8 @@ static PyObject *prim_where(PyObject *m, PyObject *const *args, Py_ssize_t n)
 static bool check_code(PyObject *name, CheckCode *out)
 {
     static const struct { const char *name; CheckCode code; } codes[] = {
-        {"negative_power", CHECK_NEGATIVE_POWER}, {"index", CHECK_INDEX}, {"extent", CHECK_EXTENT}, {"zero_division", CHECK_ZERO_DIVISION}};
+        {"negative_power", CHECK_NEGATIVE_POWER}, {"index", CHECK_INDEX}, {"extent", CHECK_EXTENT}, {"zero_division", CHECK_ZERO_DIVISION},
+        {"all_nan", CHECK_ALL_NAN}, {"weights", CHECK_WEIGHTS}, {"geometric", CHECK_GEOMETRIC}};
     for (size_t k = 0; PyUnicode_Check(name) && k < sizeof codes / sizeof *codes; k++)
         if (!PyUnicode_CompareWithASCIIString(name, codes[k].name)) {
             *out = codes[k].code;
@@ -698,6 +745,23 @@ static PyObject *prim_tracing(PyObject *m, PyObject *unused)
     return PyBool_FromLong(trace_current() != NULL);
 }
 
+/* " (at file:line, in function)" of the user's code that runs now, for messages. */
+static PyObject *prim_place(PyObject *m, PyObject *unused)
+{
+    (void)m;
+    (void)unused;
+    Trace *t = op_begin();
+    PyObject *file, *function;
+    int line;
+    if (!t)
+        return NULL;
+    bool known = trace_source(t, t->graph->src, &file, &line, &function);
+    PyObject *text = known ? PyUnicode_FromFormat(" (at %U:%d, in %U)", file, line, function) : PyUnicode_FromString("");
+    Py_XDECREF(file);
+    Py_XDECREF(function);
+    return text;
+}
+
 /* ---- registration ---- */
 
 static PyObject *register_function(PyObject *keys, PyObject *f)
@@ -734,6 +798,8 @@ PyMethodDef prim_methods[] = {
     FAST(transpose, "transpose(x, perm): a view"),
     FAST(broadcast, "broadcast(x, shape): a read-only view"),
     FAST(slice, "slice(x, start, step, shape): a view"),
+    FAST(snapshot, "snapshot(x, of): x read-only, a part of `of`, to which nothing may be written while it lives"),
+    {"strides", prim_strides, METH_O, "strides(x): in bytes, part of the key from now on; None: not known"},
     FAST(cast, "cast(x, dtype): a new array"),
     FAST(full, "full(shape, dtype, value): a new array"),
     FAST(concatenate, "concatenate(list, axis): arrays of one dtype joined"),
@@ -752,6 +818,7 @@ PyMethodDef prim_methods[] = {
     {"is_scalar_tracer", prim_is_scalar_tracer, METH_O, "whether x is a tracer of a Python number"},
     {"is_numpy_scalar", prim_is_numpy_scalar, METH_O, "whether x is a tracer of a NumPy scalar"},
     {"concrete", prim_concrete, METH_O, "the value of a number, guarded, or of what depends on no input"},
+    {"place", prim_place, METH_NOARGS, "place(): the user's line, as messages end with it"},
     {"tracing", prim_tracing, METH_NOARGS, "whether this thread is tracing"},
     {"implements", prim_implements, METH_VARARGS, "implements(*functions): decorator that registers what they do on tracers"},
     {"method", prim_method, METH_O, "method(name): decorator that registers a method of tracers"},

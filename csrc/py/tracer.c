@@ -169,19 +169,42 @@ static PyObject *get_refused(PyObject *self, void *closure)
     return refuse_attribute(array_self(self, closure), closure, "the compiled function takes arrays of any memory layout; compute with shapes instead");
 }
 
-/* The elements in a row, where that is a view (np.eye and others write through it). */
 static PyObject *get_flat(PyObject *self, void *closure)
 {
     Tracer *x = array_self(self, closure);
-    if (!x || !op_begin())
-        return NULL;
-    int64_t size = tracer_size(x);
-    Tracer *flat = (Tracer *)tracer_reshape(x, &size, 1);
-    if (flat && (flat->cell != x->cell || (flat->map && flat->map->layout != LAYOUT_C))) {
-        Py_DECREF(flat);
-        return refuse_attribute(x, "flat", "use x.ravel() to read, and write through slices of x");
-    }
-    return (PyObject *)flat;
+    PyObject *flat = x && op_begin() ? PyDict_GetItemString(core_creators, "flat") : NULL;
+    return flat ? PyObject_CallOneArg(flat, self) : NULL;
+}
+
+static int set_flat(PyObject *self, PyObject *value, void *closure)
+{
+    PyObject *flat = value ? get_flat(self, closure) : NULL;
+    if (!value)
+        PyErr_SetString(PyExc_AttributeError, "Cannot delete flat iterator");
+    int r = flat ? PyObject_SetItem(flat, Py_Ellipsis, value) : -1;
+    Py_XDECREF(flat);
+    return r;
+}
+
+static PyObject *get_strides(PyObject *self, void *closure)
+{
+    Tracer *x = array_self(self, closure);
+    PyObject *strides = x && op_begin() ? tracer_strides(self) : NULL;
+    if (strides != Py_None)
+        return strides;
+    Py_DECREF(strides);
+    return get_refused(self, closure);
+}
+
+static PyObject *get_priority(PyObject *self, void *closure)
+{
+    (void)self, (void)closure;
+    return PyFloat_FromDouble(0);
+}
+
+static PyObject *get_device(PyObject *self, void *closure)
+{
+    return array_self(self, closure) ? PyUnicode_FromString("cpu") : NULL;
 }
 
 static PyObject *call_function(const char *name, PyObject *self)
@@ -212,10 +235,12 @@ static PyGetSetDef getset[] = {
     {"nbytes", get_nbytes, NULL, "bytes of all elements", "nbytes"},
     {"T", get_T, NULL, "view with the axes reversed", "T"},
     {"mT", get_mT, NULL, "view with the last two axes exchanged", "mT"},
-    {"flat", get_flat, NULL, "the elements in a row", "flat"},
+    {"flat", get_flat, set_flat, "iterator over the elements", "flat"},
+    {"__array_priority__", get_priority, NULL, "as an ndarray's", NULL},
+    {"device", get_device, NULL, "always cpu", "device"},
     {"real", get_part, NULL, "real part", "real"},
     {"imag", get_part, NULL, "imaginary part", "imag"},
-    {"strides", get_refused, NULL, "not known while tracing", "strides"},
+    {"strides", get_strides, NULL, "bytes from element to element, as now", "strides"},
     {"flags", get_refused, NULL, "not known while tracing", "flags"},
     {"data", get_refused, NULL, "not known while tracing", "data"},
     {"base", get_refused, NULL, "not known while tracing", "base"},
@@ -322,24 +347,12 @@ static PyObject *array_function(PyObject *self, PyObject *args)
     PyObject *f, *types, *fargs, *kwargs;
     if (!PyArg_ParseTuple(args, "OOO!O!", &f, &types, &PyTuple_Type, &fargs, &PyDict_Type, &kwargs))
         return NULL;
-    Trace *t = op_begin();
-    if (!t)
+    if (!op_begin())
         return NULL;
     PyObject *ours = PyDict_GetItemWithError(core_functions, f);
     if (ours)
         return PyObject_Call(ours, fargs, kwargs);
-    PyObject *module = PyObject_GetAttrString(f, "__module__"), *name = PyObject_GetAttrString(f, "__name__");
-    if (module && name) {
-        PyObject *full = PyUnicode_FromFormat("%S.%S", module, name);
-        err_set(&t->err, ERR_UNSUPPORTED, "%s is not supported in a jitted function; compute it outside, or write it with the functions that are (docs/user_guide.md)",
-                full ? PyUnicode_AsUTF8(full) : "this NumPy function");
-        t->err.src = t->graph->src;
-        Py_XDECREF(full);
-        trace_fail(t);
-    }
-    Py_XDECREF(module);
-    Py_XDECREF(name);
-    return NULL;
+    return PyErr_Occurred() ? NULL : refuse_function(f);
 }
 
 /* NumPy asks for the elements: known for concrete tracers and, guarded, for Python numbers. */
@@ -399,6 +412,8 @@ static PyObject *rounded(PyObject *self, const char *module, const char *name, P
     Tracer *x = (Tracer *)self;
     if (f && x->kind == TRACER_PYTHON_SCALAR)
         r = scalar_operate(SCALAR_CALL, self, digits, f);
+    else if (f && x->kind == TRACER_ARRAY && !strcmp(name, "round"))
+        PyErr_SetString(PyExc_TypeError, "type numpy.ndarray doesn't define __round__ method");
     else if (f) {
         PyObject *v = tracer_value(x, name, "use the NumPy function of that name");
         PyObject *item = v ? PyObject_CallMethod(v, "item", NULL) : NULL;
@@ -413,7 +428,7 @@ static PyObject *rounded(PyObject *self, const char *module, const char *name, P
 static PyObject *tracer_round(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     Tracer *x = (Tracer *)self;
-    if (n && args[0] != Py_None && x->kind != TRACER_PYTHON_SCALAR) {
+    if (n && args[0] != Py_None && x->kind == TRACER_NUMPY_SCALAR) {
         PyObject *method = PyObject_GetAttrString(self, "round"), *r = method ? PyObject_CallOneArg(method, args[0]) : NULL;
         Py_XDECREF(method);
         return r;
@@ -478,6 +493,6 @@ static bool add_dict(PyObject *module, const char *name, PyObject **dict)
 int tracer_module_init(PyObject *module)
 {
     bool ok = make_type(module) && add_dict(module, "_functions", &core_functions) && add_dict(module, "_methods", &core_methods)
-           && add_dict(module, "_creators", &core_creators) && PyModule_AddFunctions(module, prim_methods) == 0 && ufunc_init() && hooks_init();
+           && add_dict(module, "_creators", &core_creators) && PyModule_AddFunctions(module, prim_methods) == 0 && ufunc_init(module) && hooks_init();
     return ok ? 0 : -1;
 }

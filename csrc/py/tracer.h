@@ -27,7 +27,8 @@ struct Cell {
     bool readonly;
     const int64_t *stride;        /* bytes, of an input that is not C-contiguous; else NULL */
     int results, output;          /* while finishing: results that show this array, its graph output (-1: none yet) */
-    Cell *origin;                 /* this is a copy of a part of it if the inputs are contiguous, else perhaps a view; counted in its views */
+    Cell *origin;                 /* this shows a part of it as it was, which NumPy may show as it is; counted in its views[origin_as] */
+    uint8_t origin_as;            /* INPUTS: a copy in NumPy too if the inputs are contiguous; UNKNOWN: a view in NumPy */
     int views[3];                 /* live tracers that are reshaped views if [Layout] says so */
 };
 
@@ -184,7 +185,9 @@ Id broadcast_to(Graph *g, Id a, const int64_t *shape, int rank);
 Id value_for_store(Trace *t, PyObject *value, Dtype dtype, const int64_t *shape, int rank);
 /* A constant of a number; 0 with an exception or the trace's error. */
 Id number_node(Trace *t, PyObject *number, Dtype dtype);
-bool ufunc_init(void);
+/* Adds the dict of the ufuncs that are ops, _ufuncs, to pyxla._core. */
+bool ufunc_init(PyObject *module);
+PyObject *refuse_function(PyObject *function);
 PyObject *tracer_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /* ---- operators.c: Python's operators ---- */
@@ -249,8 +252,10 @@ PyObject *as_tracer(Trace *t, PyObject *o);
 /* A view of x with its axes permuted. */
 PyObject *tracer_transpose(Tracer *x, const int *perm);
 PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank);
-/* The cell of a tracer stands for a copy of a part of `from` if all inputs are contiguous. */
-void cell_copy_of(Cell *c, Cell *from);
+/* The cell stands for a part of `from` as it is now: a copy in NumPy too if all inputs are contiguous (INPUTS), or a view (UNKNOWN). */
+void cell_copy_of(Cell *c, Cell *from, Layout as);
+/* Strides in bytes as they are now, which become part of the entry's key; None: not known. New reference. */
+PyObject *tracer_strides(PyObject *x);
 /* A new array (or scalar) with x's value. */
 PyObject *tracer_copy(Tracer *x);
 

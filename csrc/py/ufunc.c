@@ -12,7 +12,7 @@ static const Row rows[UF_COUNT] = {
 static PyObject *objects[UF_COUNT];       /* NumPy's ufuncs */
 static PyObject *numbers;                 /* dict: ufunc -> its number */
 
-bool ufunc_init(void)
+bool ufunc_init(PyObject *module)
 {
     PyObject *np = PyImport_ImportModule("numpy");
     numbers = PyDict_New();
@@ -24,7 +24,7 @@ bool ufunc_init(void)
         Py_XDECREF(n);
     }
     Py_XDECREF(np);
-    return ok;
+    return ok && PyModule_AddObjectRef(module, "_ufuncs", numbers) == 0;
 }
 
 /* ---- comparisons between integers of different range ---- */
@@ -317,7 +317,7 @@ PyObject *ufunc_inplace(Ufunc u, Tracer *x, PyObject *b)
 
 /* ---- np.<ufunc>(...) ---- */
 
-typedef struct { PyObject *out, *where, *dtype, *casting, *signature; } Options;
+typedef struct { PyObject *out, *where, *dtype, *casting, *signature; bool array; } Options;    /* array: out=..., no NumPy scalars */
 
 static bool unsupported(Trace *t, const char *what, const char *cure)
 {
@@ -332,14 +332,19 @@ static bool read_option(Trace *t, const char *ufunc, PyObject *name, PyObject *v
     const char *s = PyUnicode_AsUTF8(name);
     if (!s)
         return false;
-    if (!strcmp(s, "out"))
-        o->out = value;
+    bool tuple = PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 1;
+    if (!strcmp(s, "out")) {
+        o->array = value == Py_Ellipsis || (tuple && PyTuple_GET_ITEM(value, 0) == Py_Ellipsis);
+        o->out = o->array ? NULL : value;
+    }
     else if (!strcmp(s, "where"))
         o->where = value == Py_True ? NULL : value;
     else if (!strcmp(s, "dtype"))
         o->dtype = value == Py_None ? NULL : value;
     else if (!strcmp(s, "casting"))
         o->casting = value;
+    else if (!strcmp(s, "signature") || !strcmp(s, "sig"))
+        o->signature = value;
     else if (strcmp(s, "order") && strcmp(s, "subok")) {    /* these two say nothing about values */
         char what[128];
         snprintf(what, sizeof what, "np.%s(..., %s=...)", ufunc, s);
@@ -353,6 +358,12 @@ static PyObject *resolve_kwargs(const Row *r, const Options *o)
     PyObject *kw = PyDict_New();
     if (kw && o->casting && PyDict_SetItemString(kw, "casting", o->casting) < 0)
         Py_CLEAR(kw);
+    if (kw && o->signature && PyDict_SetItemString(kw, "signature", o->signature) < 0)
+        Py_CLEAR(kw);
+    if (kw && o->dtype && o->signature) {
+        PyErr_SetString(PyExc_TypeError, "cannot specify both 'signature' and 'dtype'");
+        Py_CLEAR(kw);
+    }
     if (kw && o->dtype) {
         PyArray_Descr *d = NULL;
         PyObject *sig = PyArray_DescrConverter(o->dtype, &d) ? PyTuple_New(r->nin + r->nout) : NULL;
@@ -401,8 +412,10 @@ static bool read_mask(Trace *t, const Options *o, Tracer *const *to, int nout, I
     return *mask != 0;
 }
 
-static PyObject *deliver(Trace *t, Id value, Tracer *to, Id mask, Layout layout)
+static PyObject *deliver(Trace *t, Id value, Tracer *to, Id mask, Layout layout, bool array)
 {
+    if (!to && array)
+        return tracer_array(t, value, layout);
     if (!to)
         return tracer_result(t, value, layout);
     return store_result(t, to, value, mask) ? Py_NewRef(to) : NULL;
@@ -415,7 +428,7 @@ static bool resolve(const Row *r, int u, const Operand *x, Tracer *const *to, co
         codes[k] = x[k].code;
     for (int k = 0; k < r->nout; k++)
         codes[r->nin + k] = to[k] ? (uint8_t)tracer_dtype(to[k]) : CODE_OTHER;
-    if (!o->dtype && !o->casting)
+    if (!o->dtype && !o->casting && !o->signature)
         return loop_find(objects[u], u, r->nin, r->nout, codes, loop);
     PyObject *kw = resolve_kwargs(r, o);
     bool ok = kw && loop_resolve(objects[u], r->nin, r->nout, codes, kw, loop);
@@ -442,8 +455,18 @@ static PyObject *call(Trace *t, int u, PyObject *const *in, const Options *o)
     if (!read_mask(t, o, to, r->nout, &mask) || !resolve(r, u, x, to, o, &loop) || !apply(t, r, x, loop, out))
         return NULL;
     Layout layout = joined_layout(x, r->nin);
-    PyObject *first = deliver(t, out[0], to[0], mask, layout);
-    return r->nout == 1 || !first ? first : pair(first, deliver(t, out[1], to[1], mask, layout));
+    PyObject *first = deliver(t, out[0], to[0], mask, layout, o->array);
+    return r->nout == 1 || !first ? first : pair(first, deliver(t, out[1], to[1], mask, layout, o->array));
+}
+
+/* Raises the error that pyxla/_np/refused.py has for a NumPy function. Returns NULL. */
+PyObject *refuse_function(PyObject *function)
+{
+    PyObject *refuse = PyDict_GetItemString(core_functions, "refused"), *r = refuse ? PyObject_CallOneArg(refuse, function) : NULL;
+    Py_XDECREF(r);
+    if (!PyErr_Occurred())
+        PyErr_SetString(error_class(ERR_INTERNAL), "a NumPy function is neither implemented nor refused");
+    return NULL;
 }
 
 /* Calls the Python function registered under key with (ufunc if `method`, inputs, keywords). NULL without an exception: there is none. */
@@ -495,10 +518,8 @@ PyObject *tracer_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n
         for (Py_ssize_t k = 0; k < n && k < 12; k++)
             copy[k] = args[k + 2];
         r = n <= 12 ? call_registered(key, copy, nargs - 2, kwnames) : NULL;
-        char what[96];
-        snprintf(what, sizeof what, "np.%s", s);
         if (!r && !PyErr_Occurred())
-            unsupported(t, what, "compute it outside of the jitted function");
+            refuse_function(key);
         goto done;
     }
     Options o = {0};

@@ -1,9 +1,12 @@
 """NumPy's functions and methods on tracers, as compositions of the primitives of `pyxla._core`.
 
-Importing this package registers them. A NumPy function that is registered nowhere raises `UnsupportedError` by name.
-Nothing in here may call a NumPy creation function (`np.zeros`, `np.asarray`, ...): while a trace runs they are redirected.
+Importing this package imports its modules, which register them. A function that is registered nowhere raises the `UnsupportedError` of
+refused.py. Nothing in here may call a NumPy creation function (`np.zeros`, `np.asarray`, ...): while a trace runs they are redirected.
 """
-from . import borrow, create, einsum, elementwise, fft, host, join, lapack, linalg, manip, pad, sorting, stats, write
+import importlib
+import pkgutil
 
-__all__ = ["borrow", "create", "einsum", "elementwise", "fft", "host", "join", "lapack", "linalg", "manip", "pad", "sorting", "stats",
-           "write"]
+__all__ = sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+for _name in __all__:
+    importlib.import_module(f"{__name__}.{_name}")

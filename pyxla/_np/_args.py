@@ -14,7 +14,7 @@ ALL = slice(None)
 
 def unsupported(what, cure):
     """The exception for a form of a function that cannot be traced."""
-    return _core.UnsupportedError(f"{what} is not supported in a jitted function; {cure}")
+    return _core.UnsupportedError(f"{what} is not supported in a jitted function; {cure}{_core.place()}")
 
 
 def numpys(*names):
@@ -113,6 +113,21 @@ def shape_tuple(shape):
         return tuple(index(n) for n in shape)
 
 
+def known_ints(x):
+    """Integers that have to be known while tracing (places, counts), given as one or a sequence: an int or a list of ints.
+
+    An array will do if it depends on no argument; another one is refused with the line."""
+    if _core.is_tracer(x):
+        x = _core.concrete(x)
+    if isinstance(x, (list, tuple)):
+        return [index(_core.concrete(v)) for v in x]
+    if isinstance(x, np.ndarray) and x.ndim:
+        if x.dtype.kind not in "iu":
+            raise TypeError(f"Cannot cast array data from {x.dtype!r} to dtype('int64') according to the rule 'safe'")
+        return x.ravel().tolist()
+    return index(x)
+
+
 def count(shape):
     """The number of elements of a shape."""
     n = 1
@@ -126,14 +141,18 @@ def scalar(x):
     return x if x.ndim else x[()]
 
 
+def out_array(out):
+    """The array of an `out=`, None where there is none (None, or ... for "no NumPy scalars")."""
+    out = out[0] if isinstance(out, tuple) else out
+    return None if out is ... else out
+
+
 def to_out(result, out, casting="same_kind"):
     """result, or `out` after result was stored into it."""
-    if out is None:
-        return result
-    if isinstance(out, tuple):
-        (out,) = out
-        if out is None:
-            return result
+    if out_array(out) is None:
+        wanted = out is ... or isinstance(out, tuple) and out[0] is ...
+        return result[...] if wanted and _core.is_numpy_scalar(result) else result
+    out = out_array(out)
     if not np.can_cast(result.dtype, out.dtype, casting):
         raise TypeError(f"Cannot cast output from {result.dtype!r} to {out.dtype!r} with casting rule '{casting}'")
     if out.shape != result.shape:

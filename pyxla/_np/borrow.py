@@ -18,7 +18,7 @@ def as_array(a, dtype=None, *args, **kwargs):
 def new_array(a, dtype=None, *, copy=True, ndmin=0, **kwargs):
     x = array(a, dtype)
     x = x[(None,) * (ndmin - x.ndim) + (...,)] if x.ndim < ndmin else x
-    return _core.copy(x) if copy else x
+    return _core.copy(x[...]) if copy else x
 
 
 def zeros(shape, dtype=float, *args, **kwargs):
@@ -43,16 +43,35 @@ class Converting:
         return REDIRECTED.get(name) or getattr(self.module, name)
 
 
-def borrow(function, **own):
-    """Registers NumPy's own code for a function, over `own` names in the place of NumPy's; the function on tracers."""
+def own_code(function, **own):
+    """A function of NumPy's with its own code, in globals where conversions make tracers, over `own` names in the place of NumPy's."""
     code = getattr(function, "__wrapped__", function)
     names = {k: Converting(v) if isinstance(v, types.ModuleType) and v.__name__.startswith("numpy") else REDIRECTED.get(k, v)
              for k, v in code.__globals__.items()} | own
     borrowed = types.FunctionType(code.__code__, names, code.__name__, code.__defaults__, code.__closure__)
     borrowed.__kwdefaults__ = code.__kwdefaults__
-    return _core.implements(function)(borrowed)
+    return borrowed
 
 
-for function in (np.gradient, np.cross, np.linalg.cross, np.trapezoid, np.select, np.polyval, np.unwrap, np.vander, np.cov,
-                 np.corrcoef, np.apply_along_axis, np.apply_over_axes):
+def borrow(function, **own):
+    """Registers NumPy's own code for a function; the function on tracers."""
+    return _core.implements(function)(own_code(function, **own))
+
+
+for function in (np.trapezoid, np.select, np.polyval, np.unwrap, np.vander, np.corrcoef,
+                 np.apply_along_axis, np.apply_over_axes, np.fill_diagonal, np.logspace,
+                 np.ix_, np.diag_indices_from, np.tril_indices_from, np.triu_indices_from):
     borrow(function)
+
+long_cross = own_code(np.cross)
+
+
+@_core.implements(np.cross)
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    a, b = array(a), array(b)
+    if a.ndim == 1 and b.ndim == 1:                     # NumPy's code writes into what it expects to be no scalars
+        return long_cross(a[None], b[None])[0]
+    return long_cross(a, b, axisa, axisb, axisc, axis)
+
+
+borrow(np.linalg.cross)

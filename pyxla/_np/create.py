@@ -96,6 +96,27 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     return (y, step) if retstep else y
 
 
+@implements(np.geomspace)
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    num = index(num)
+    kind = result_type(start, stop, float(num), *([] if dtype is None else [np.dtype(dtype)]))
+    kind = np.dtype(type(kind)) if is_weak(kind) else kind
+    start, stop = array(start, kind), array(stop, kind)
+    _core.check(np.all(np.not_equal(start, 0) & np.not_equal(stop, 0)), "geometric")
+    sign = np.sign(start)
+    start, stop = start / sign, stop / sign
+    last = np.log10(stop)
+    y = np.logspace(np.log10(start), last, num, endpoint, base=10.0, dtype=kind)
+    ends = [start[None]] * (num > 0), [stop[None]] * (num > 1 and endpoint)
+    if y.shape[1:] != start.shape or y.shape[1:] != stop.shape:
+        ends = [np.broadcast_to(v, (1, *y.shape[1:])) for v in ends[0]], [np.broadcast_to(v, (1, *y.shape[1:])) for v in ends[1]]
+    y = _core.concatenate([*ends[0], y[len(ends[0]):num - len(ends[1])], *ends[1]], 0) if num else y
+    y = y * sign
+    if axis != 0:
+        y = np.moveaxis(y, 0, axis)
+    return y if dtype is None else _core.cast(y, np.dtype(dtype))
+
+
 @implements(np.meshgrid)
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     if indexing not in ("xy", "ij"):
@@ -107,7 +128,9 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     if not sparse:
         shape = np.broadcast_shapes(*[x.shape for x in out]) if out else ()
         out = [_core.broadcast(x, shape) for x in out]
-    return tuple(_core.copy(x) for x in out) if copy else tuple(out)
+    if copy:
+        return tuple(_core.copy(x) for x in out)
+    return out if sparse else tuple(out)
 
 
 @implements(np.asarray_chkfinite)

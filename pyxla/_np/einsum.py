@@ -2,7 +2,7 @@
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, array, count, result_type, scalar, to_out
+from ._args import ALL, BOOL, array, count, is_array, result_type, scalar, to_out
 from .linalg import contract, sum_of_products
 from .manip import diagonal
 
@@ -16,13 +16,43 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     operands = [array(x, dtype) for x in operands]
     check_extents(terms, operands)
     work = [einsum_diagonal(x, t) for x, t in zip(operands, terms)]
-    while len(work) > 1:
-        (a, ta), (b, tb) = work.pop(0), work.pop(0)
+    for at in einsum_order(terms, result, operands, optimize):
+        (b, tb), (a, ta) = work.pop(at[1]), work.pop(at[0])
         needed = set(result).union(*[t for _, t in work])
-        work.insert(0, einsum_pair(a, ta, b, tb, needed))
+        work.append(einsum_pair(a, ta, b, tb, needed))
     x, t = einsum_keep(*work[0], set(result))
     x = _core.transpose(x, tuple(t.index(c) for c in result)) if t != result else x
     return to_out(scalar(x) if x.ndim == 0 else x, out, "unsafe" if casting == "unsafe" else "same_kind")
+
+
+def einsum_order(terms, result, operands, optimize):
+    """Pairs of positions to join, lower one first; each result goes to the end."""
+    n = len(operands)
+    if n < 3 or optimize is False or optimize is None:
+        return [(0, 1)] + [(0, n - k - 1) for k in range(1, n - 1)] if n > 1 else []
+    labels = sorted({c for t in terms for c in t})
+    number = {c: k for k, c in enumerate(labels)}
+    parts = [v for x, t in zip(operands, terms) for v in (hollow(x), [number[c] for c in t])]
+    path = np.einsum_path(*parts, [number[c] for c in result], optimize=optimize)[0][1:]
+    order, size = [], n
+    for step in path:
+        step = sorted(step)
+        for k in range(len(step) - 1):
+            order.append((step[0], step[1]) if k == 0 else (step[k + 1] - k - 1, size - 1))
+            size -= 1
+        if len(step) == 1:
+            raise ValueError("einsum: a step of the path names one operand")
+    return order
+
+
+def hollow(x):
+    """An array of x's shape and dtype for functions that ask for nothing else; it has one element."""
+    return np.ndarray(x.shape, x.dtype, bytes(x.dtype.itemsize), strides=(0,) * x.ndim)
+
+
+@implements(np.einsum_path)
+def einsum_path(*operands, optimize="greedy", einsum_call=False):
+    return np.einsum_path(*[hollow(array(x)) if is_array(x) or isinstance(x, np.ndarray) else x for x in operands], optimize=optimize)
 
 
 def einsum_terms(operands):

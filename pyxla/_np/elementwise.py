@@ -240,9 +240,17 @@ def absent(name, cure):
         raise unsupported(f"ndarray.{name}", cure)
 
 
-for name in ("sort", "argsort", "partition", "argpartition", "searchsorted", "nonzero", "take", "choose", "compress", "put",
-             "resize", "setfield", "getfield", "byteswap", "view", "dump", "dumps", "tofile", "setflags"):
+for name in ("sort", "argsort", "partition", "argpartition", "searchsorted", "nonzero", "take", "choose", "compress", "put"):
     absent(name, "compute it outside of the jitted function")
+
+
+@method("view")
+def view(a, dtype=None, type=None):
+    dtype = None if isinstance(dtype, np.ndarray.__class__) and issubclass(dtype, np.ndarray) else dtype
+    if dtype is None or np.dtype(dtype) == a.dtype:
+        return a[...] if not _core.is_numpy_scalar(a) else a
+    raise unsupported(f"ndarray.view as {np.dtype(dtype)} of {a.dtype}",
+                      "use astype where the values count, or take the view outside and pass it as an argument")
 
 
 @method("__copy__")

@@ -1,6 +1,4 @@
 """Joining and splitting, and the functions that insert or take out elements at known places."""
-from operator import index
-
 import numpy as np
 
 from .. import _core
@@ -8,12 +6,11 @@ from ._args import (
     ALL,
     array,
     axis_index,
-    is_array,
+    known_ints,
     numpys,
     result_type,
     to_out,
     type_of,
-    unsupported,
 )
 from .manip import atleast_1d, atleast_2d, atleast_3d, broadcast_to, moveaxis, ravel
 
@@ -157,12 +154,9 @@ def array_split(ary, indices_or_sections, axis=0):
     ary = array(ary)
     axis = axis_index(axis, ary.ndim)
     n = ary.shape[axis]
-    try:
-        sections = index(indices_or_sections)
-    except TypeError:
-        if not isinstance(indices_or_sections, (list, tuple)):
-            raise unsupported("split at an array of indices", "pass the indices as a list or tuple") from None
-        cuts = [0, *map(index, indices_or_sections), n]
+    sections = known_ints(indices_or_sections)
+    if isinstance(sections, list):
+        cuts = [0, *sections, n]
     else:
         if sections <= 0:
             raise ValueError("number sections must be larger than 0.")
@@ -174,10 +168,10 @@ def array_split(ary, indices_or_sections, axis=0):
 @implements(np.split)
 def split(ary, indices_or_sections, axis=0):
     ary = array(ary)
-    if hasattr(indices_or_sections, "__index__") and not isinstance(indices_or_sections, (list, tuple)):
-        if ary.shape[axis_index(axis, ary.ndim)] % index(indices_or_sections):
-            raise ValueError("array split does not result in an equal division")
-    return array_split(ary, indices_or_sections, axis)
+    sections = known_ints(indices_or_sections)
+    if not isinstance(sections, list) and ary.shape[axis_index(axis, ary.ndim)] % sections:
+        raise ValueError("array split does not result in an equal division")
+    return array_split(ary, sections, axis)
 
 
 @implements(np.hsplit)
@@ -215,12 +209,9 @@ def delete(arr, obj, axis=None):
     n = arr.shape[axis]
     if isinstance(obj, slice):
         gone = set(range(n)[obj])
-    elif is_array(obj) or isinstance(obj, np.ndarray):
-        raise unsupported("delete at an array of indices", "pass the indices as a number, slice, list or tuple")
     else:
-        gone = set()
-        for i in obj if isinstance(obj, (list, tuple)) else (obj,):
-            i = index(i)
+        places, gone = known_places(obj), set()
+        for i in places if isinstance(places, list) else [places]:
             if not -n <= i < n:
                 raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
             gone.add(i % n)
@@ -234,9 +225,10 @@ def insert(arr, obj, values, axis=None):
         arr, axis = ravel(arr), 0
     axis = axis_index(axis, arr.ndim)
     n = arr.shape[axis]
-    if isinstance(obj, (slice, list, tuple, np.ndarray)) or is_array(obj):
-        raise unsupported("insert at several places", "insert at one index at a time")
-    i = index(obj)
+    places = list(range(n)[obj]) if isinstance(obj, slice) else known_places(obj)
+    if isinstance(places, list):
+        return insert_many(arr, places, values, axis) if len(places) != 1 else insert(arr, places[0], values_along(values, arr, axis), axis)
+    i = places
     if not -n <= i <= n:
         raise IndexError(f"index {obj} is out of bounds for axis {axis} with size {n}")
     i += n if i < 0 else 0
@@ -246,6 +238,38 @@ def insert(arr, obj, values, axis=None):
     shape = (*arr.shape[:axis], values.shape[axis], *arr.shape[axis + 1:])
     at = (ALL,) * axis
     return _core.concatenate([arr[(*at, slice(None, i))], broadcast_to(values, shape), arr[(*at, slice(i, None))]], axis)
+
+
+def known_places(obj):
+    """Places given as ints or as a mask, known while tracing."""
+    mask = _core.concrete(obj) if _core.is_tracer(obj) else obj
+    if isinstance(mask, (list, tuple)) and mask and all(isinstance(v, (bool, np.bool)) for v in mask):
+        return [k for k, v in enumerate(mask) if v]
+    if isinstance(mask, np.ndarray) and mask.dtype == np.bool:
+        return np.flatnonzero(mask).tolist()
+    return known_ints(mask)
+
+
+def values_along(values, arr, axis):
+    """The values of insert() at a list of one place, as for the place alone: there a first axis is the axis of places."""
+    values = array(values)
+    return moveaxis(values, axis, 0) if values.ndim == arr.ndim and values.ndim else values
+
+
+def insert_many(arr, places, values, axis):
+    """np.insert at several places: the places are those before any insertion."""
+    n, new = arr.shape[axis], len(places)
+    for i in places:
+        if not -n <= i <= n:
+            raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
+    places = [i + n if i < 0 else i for i in places]
+    values = broadcast_to(_core.cast(array(values), arr.dtype), (*arr.shape[:axis], new, *arr.shape[axis + 1:]))
+    order = sorted(range(new), key=places.__getitem__)
+    sources, at = [], 0
+    for k in order:
+        sources += [*range(at, places[k]), n + k]
+        at = places[k]
+    return take_static(_core.concatenate([arr, values], axis), [*sources, *range(at, n)], axis)
 
 
 def take_static(a, indices, axis):

@@ -2,7 +2,7 @@
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, count, numpys, scalar, to_out, unsupported
+from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, count, numpys, scalar, to_out
 from .manip import diagonal, moveaxis, ravel, swapaxes
 from .stats import sum
 
@@ -53,19 +53,49 @@ def core_error(operand, axis, signature, got, wanted):
                       f"{signature} (size {got} is different from {wanted})")
 
 
+MATMUL = "(n?,k),(k,m?)->(n?,m?)"
+
+
 @implements(np.matmul)
-def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, subok=True, signature=None, axes=None, axis=None):
-    if axes is not None or axis is not None or signature is not None:
-        raise unsupported("matmul with axes, axis or signature", "use np.moveaxis")
-    a, b = typed(x1, x2, dtype, out, casting)
+def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, subok=True, signature=None, axes=None, axis=None,
+           keepdims=False):
+    if axis is not None or keepdims:
+        raise TypeError(f"matmul: {'axis' if axis is not None else 'keepdims'} can only be used with a single shared core dimension, "
+                        f"not with the 3 distinct ones implied by signature {MATMUL}.")
+    a, b = typed(x1, x2, loop_dtype(dtype, signature), out, casting)
     for i, x in enumerate((a, b)):
         if x.ndim == 0:
-            raise ValueError(f"matmul: Input operand {i} does not have enough dimensions (has 0, gufunc core with signature "
-                             "(n?,k),(k,m?)->(n?,m?) requires 1)")
+            raise ValueError(f"matmul: Input operand {i} does not have enough dimensions "
+                             f"(has 0, gufunc core with signature {MATMUL} requires 1)")
+    if axes is not None:
+        cores = [min(a.ndim, 2), min(b.ndim, 2), (a.ndim > 1) + (b.ndim > 1)]
+        a, b, place = core_axes("matmul", axes, (a, b), cores)
+        return to_out(place(matmul(a, b)), out, casting)
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
     if a.shape[-1] != inner:
-        raise core_error(1, 0, "(n?,k),(k,m?)->(n?,m?)", inner, a.shape[-1])
+        raise core_error(1, 0, MATMUL, inner, a.shape[-1])
     return to_out(product(a, b), out, casting)
+
+
+def loop_dtype(dtype, signature):
+    """The dtype of dtype= or signature= (the first of its types)."""
+    if signature is None:
+        return dtype
+    kinds = signature.replace("->", "") if isinstance(signature, str) else [d for d in signature if d is not None]
+    return np.dtype(kinds[-1]) if len(kinds) else dtype
+
+
+def core_axes(name, axes, operands, cores):
+    """The operands with the axes of their cores last, and what puts the result's core where `axes` wants it."""
+    axes = [tuple(t) if isinstance(t, (tuple, list)) else (t,) for t in axes]
+    if len(axes) not in ([2, 3] if cores[2] == 0 else [3]):
+        raise ValueError(f"{name}: axes should be a list with an entry for each input and output; entries for outputs can be omitted "
+                         "if none of them has core axes.")
+    for t, n in zip(axes, cores):
+        if len(t) != n:
+            raise ValueError(f"{name}: operand has {n} core dimensions, but {len(t)} dimensions are specified by axes tuple.")
+    moved = [moveaxis(x, t, tuple(range(-n, 0))) for x, t, n in zip(operands, axes, cores)]
+    return *moved, lambda r: moveaxis(r, tuple(range(-cores[2], 0)), axes[2]) if cores[2] else r
 
 
 def product(a, b):
@@ -83,25 +113,34 @@ def linalg_matmul(x1, x2, /):
     return matmul(x1, x2)
 
 
-def gufunc(name, signature):
+def gufunc(name, signature_):
     """Registers a function of two cores (with batch axes) for np.<name>, where this NumPy has it."""
     def register(f):
         @implements(*numpys(name))
-        def wrapper(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, subok=True, axis=None, axes=None, **rest):
-            if axes is not None or rest:
-                raise unsupported(f"{name} with axes", "use np.moveaxis")
-            a, b = typed(x1, x2, dtype, out, casting)
-            if axis is not None:
-                a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
-            for i, (x, core) in enumerate(zip((a, b), signature)):
+        def wrapper(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, subok=True, axis=None, axes=None,
+                    keepdims=False, signature=None):
+            vectors = signature_ == (1, 1)
+            if (axis is not None or keepdims) and not vectors:
+                raise TypeError(f"{name}: axis and keepdims can only be used with a single shared core dimension")
+            if axis is not None and axes is not None:
+                raise TypeError("cannot specify both 'axis' and 'axes'")
+            a, b = typed(x1, x2, loop_dtype(dtype, signature), out, casting)
+            for i, (x, core) in enumerate(zip((a, b), signature_)):
                 if x.ndim < core:
                     raise ValueError(f"{name}: Input operand {i} does not have enough dimensions "
                                      f"(has {x.ndim}, gufunc core requires {core})")
-            ka, kb = a.shape[-1], b.shape[-2 if signature == (1, 2) else -1]
+            place = lambda r: r  # noqa: E731
+            if axis is not None:
+                a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
+                place = (lambda r: moveaxis(r, -1, axis)) if keepdims else place
+            if axes is not None:
+                a, b, place = core_axes(name, axes, (a, b), [*signature_, 0 if vectors and not keepdims else 1])
+            ka, kb = a.shape[-1], b.shape[-2 if signature_ == (1, 2) else -1]
             if ka != kb:
                 raise ValueError(f"{name}: Input operand 1 has a mismatch in its core dimension 0 "
                                  f"(size {kb} is different from {ka})")
-            return to_out(f(a, b), out, casting)
+            r = f(a, b)
+            return to_out(place(array(r)[..., None] if keepdims else r), out, casting)
         return wrapper
     return register
 

@@ -11,7 +11,7 @@ from ._args import (
     axis_tuple,
     c_order,
     count,
-    is_array,
+    known_ints,
     shape_tuple,
     unsupported,
 )
@@ -260,9 +260,11 @@ def rot90(m, k=1, axes=(0, 1)):
 def roll(a, shift, axis=None):
     a = array(a)
     if axis is None:
-        return _core.reshape(roll(ravel(a), shift, 0), a.shape)
+        shift = known_ints(shift)
+        return _core.reshape(roll(ravel(a), sum(shift) if isinstance(shift, list) else shift, 0), a.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
+    shifts = known_ints(shift)
+    shifts = tuple(shifts) if isinstance(shifts, list) else (shifts,)
     if len(axes) != len(shifts):
         axes, shifts = axes * (len(shifts) if len(axes) == 1 else 1), shifts * (len(axes) if len(shifts) == 1 else 1)
         if len(axes) != len(shifts):
@@ -270,7 +272,7 @@ def roll(a, shift, axis=None):
     total = {}
     for s, k in zip(shifts, axes):
         k = axis_index(k, a.ndim)
-        total[k] = total.get(k, 0) + index(s)
+        total[k] = total.get(k, 0) + s
     out = a
     for k, s in total.items():
         s %= a.shape[k] or 1
@@ -300,16 +302,16 @@ def repeat(a, repeats, axis=None):
         a, axis = ravel(a), 0
     axis = axis_index(axis, a.ndim)
     n, at = a.shape[axis], (ALL,) * axis
-    if isinstance(repeats, (list, tuple)):
-        counts = [index(r) for r in repeats]
+    counts = known_ints(repeats)
+    if isinstance(counts, list):
         counts = counts * n if len(counts) == 1 else counts
         if len(counts) != n:
             raise ValueError(f"operands could not be broadcast together with shape ({n},) ({len(counts)},)")
+        if any(r < 0 for r in counts):
+            raise ValueError("repeats may not contain negative values.")
         parts = [repeat(a[(*at, slice(i, i + 1))], r, axis) for i, r in enumerate(counts)]
         return _core.concatenate(parts, axis) if parts else _core.copy(a)
-    if is_array(repeats) or isinstance(repeats, np.ndarray):
-        raise unsupported("repeat with an array of counts", "pass the counts as a number, list or tuple")
-    r = index(repeats)
+    r = counts
     if r < 0:
         raise ValueError("repeats may not contain negative values.")
     shape = a.shape

@@ -15,12 +15,11 @@ from ._args import (
     axis_index,
     axis_tuple,
     count,
-    is_array,
     is_weak,
     numpys,
+    out_array,
     scalar,
     to_out,
-    unsupported,
 )
 from .manip import broadcast_to, ravel
 
@@ -69,8 +68,8 @@ def accumulator(dtype, x, out):
     """The dtype that sum and prod work in: as NumPy's, no narrower than int64 unless asked for."""
     if dtype is not None:
         return np.dtype(dtype)
-    if out is not None:
-        return (out[0] if isinstance(out, tuple) else out).dtype
+    if out_array(out) is not None:
+        return out_array(out).dtype
     if x.dtype.kind in "bi":
         return INT
     return UINT if x.dtype.kind == "u" else x.dtype
@@ -230,7 +229,7 @@ def item_count(x, axis, keepdims, where):
 @method("mean")
 def mean(a, axis=None, dtype=None, out=None, keepdims=NoValue, *, where=NoValue):
     x = array(a)
-    dtype = float_type(dtype, x) if dtype is not None or out is None else accumulator(None, x, out)
+    dtype = float_type(dtype, x) if dtype is not None or out_array(out) is None else accumulator(None, x, out)
     total = sum(x, axis, dtype, None, keepdims, NoValue, where)
     n = item_count(x, axis, keepdims, where)
     return to_out(divided(total, n) if isinstance(n, int) else as_dtype(total / n, total.dtype), out, "unsafe")
@@ -490,35 +489,18 @@ def nanmin(a, axis=None, out=None, keepdims=NoValue, initial=NoValue, where=NoVa
     return nan_extreme("min", a, axis, out, keepdims, initial, where)
 
 
-# ---- ufunc.reduce and ufunc.accumulate: called by the tracer for `np.add.reduce(x)` and the like ----
-
-REDUCERS = {"add": sum, "multiply": prod}
-EXTREMES = {"maximum": max, "minimum": min}
-SCANS = {"add": cumsum, "multiply": cumprod}
-
-
-@implements("ufunc.reduce")
-def ufunc_reduce(ufunc, a, axis=0, dtype=None, out=None, keepdims=False, initial=NoValue, where=True):
-    name = ufunc.__name__
-    if name in REDUCERS:
-        return REDUCERS[name](a, axis, dtype, out, keepdims, initial, where)
-    if name in EXTREMES:
-        return EXTREMES[name](a if dtype is None else array(a, dtype), axis, out, keepdims, initial, where)
-    if name in ("logical_or", "logical_and") and not given(initial):
-        return (any_ if name == "logical_or" else all_)(a, axis, out, keepdims, where=where)
-    raise unsupported(f"{name}.reduce", "write it with sum, prod, max, min, any or all")
+def nan_arg_extreme(op, a, axis, out, keepdims):
+    x, mask = without_nan(a, float("-inf") if op == "argmax" else float("inf"))
+    if mask is not None and x.size:
+        _core.check(np.logical_not(any_(all_(mask, axis))), "all_nan")
+    return arg_extreme(op, x, axis, out, keepdims)
 
 
-@implements("ufunc.accumulate")
-def ufunc_accumulate(ufunc, a, axis=0, dtype=None, out=None):
-    if ufunc.__name__ not in SCANS:
-        raise unsupported(f"{ufunc.__name__}.accumulate", "write it with cumsum or cumprod")
-    return SCANS[ufunc.__name__](a, axis, dtype, out)
+@implements(np.nanargmax)
+def nanargmax(a, axis=None, out=None, *, keepdims=NoValue):
+    return nan_arg_extreme("argmax", a, axis, out, keepdims)
 
 
-@implements("ufunc.outer")
-def ufunc_outer(ufunc, a, b, /, **kwargs):
-    a, b = (v if is_weak(v) else array(v) for v in (a, b))
-    if is_array(a) and is_array(b):
-        a = a[(..., *(None,) * b.ndim)]
-    return ufunc(a, b, **kwargs)
+@implements(np.nanargmin)
+def nanargmin(a, axis=None, out=None, *, keepdims=NoValue):
+    return nan_arg_extreme("argmin", a, axis, out, keepdims)

@@ -1,0 +1,196 @@
+"""Methods of ufuncs: `np.add.reduce(x)`, `.accumulate` and `.outer`, called by the tracer.
+
+Sums, products, extremes and their scans are ops. Other associative functions are joined in pairs, log2(n) times; those that are neither,
+element after element, which is unrolled and so has a limit."""
+from operator import index
+
+import numpy as np
+
+from .. import _core
+from ._args import ALL, BOOL, INT, NoValue, array, axis_index, count, is_array, is_weak, out_array, scalar, to_out, unsupported
+from .manip import broadcast_to
+from .stats import all_, any_, cumprod, cumsum, given, kept, max, min, prod, reduced_axes, start, sum
+
+implements = _core.implements
+LIMIT = 1000                                            # elements that are joined one after the other
+REDUCERS = {"add": sum, "multiply": prod}
+EXTREMES = {"maximum": max, "minimum": min}
+SCANS = {"add": cumsum, "multiply": cumprod}
+ORDERED = {"maximum": "cummax", "minimum": "cummin"}
+LOGICAL = ("logical_and", "logical_or", "logical_xor")
+ASSOCIATIVE = {"maximum", "minimum", "fmax", "fmin", "hypot", "logaddexp", "logaddexp2", "gcd", "lcm", "bitwise_and", "bitwise_or",
+               "bitwise_xor", "equal", "not_equal", *LOGICAL}
+
+
+def loop_type(ufunc, x, dtype, out):
+    """The dtype that a ufunc's reduce and accumulate work in, by NumPy's resolution."""
+    if ufunc.nin != 2 or ufunc.nout != 1:
+        raise ValueError("reduce only supported for " + ("binary functions" if ufunc.nin != 2 else "functions returning a single value"))
+    if ufunc.__name__ in LOGICAL:
+        return BOOL
+    if dtype is None and out_array(out) is None and ufunc.__name__ in REDUCERS and x.dtype.kind in "biu" and x.dtype.itemsize < 8:
+        dtype = np.dtype(np.uint64) if x.dtype.kind == "u" else INT
+    first = None if out_array(out) is None else out_array(out).dtype
+    signature = {} if dtype is None else {"signature": (np.dtype(dtype), None, None)}
+    return ufunc.resolve_dtypes((first, x.dtype, None), reduction=True, **signature)[2]
+
+
+def part(x, axis, *bounds):
+    """A slice of x along an axis."""
+    return x[(ALL,) * axis + (slice(*bounds),)]
+
+
+def element(x, axis, k):
+    return x[(ALL,) * axis + (k, ...)]
+
+
+# ---- reduce ----
+
+@implements("ufunc.reduce")
+def ufunc_reduce(ufunc, a, axis=0, dtype=None, out=None, keepdims=False, initial=NoValue, where=True):
+    name = ufunc.__name__
+    if name in REDUCERS:
+        return REDUCERS[name](a, axis, dtype, out, keepdims, initial, where)
+    if name in EXTREMES:
+        return EXTREMES[name](a if dtype is None else array(a, dtype), axis, out, keepdims, initial, where)
+    if name in ("logical_or", "logical_and") and not given(initial):
+        return (any_ if name == "logical_or" else all_)(a, axis, out, keepdims, where=where)
+    x = array(a)
+    x = array(x, loop_type(ufunc, x, dtype, out))
+    axes = reduced_axes(axis, x.ndim)
+    if len(axes) > 1 and not reorderable(ufunc):
+        raise ValueError(f"reduction operation '{name}' is not reorderable, so at most one axis may be specified")
+    first = start(initial, x.dtype) if given(initial) else None
+    r = joined(ufunc, x, axes, first, where)
+    r = kept(r, x.shape, axes) if keepdims and keepdims is not NoValue else scalar(r)
+    return to_out(r, out, "unsafe")
+
+
+def reorderable(ufunc):
+    """Whether NumPy reduces over several axes at once."""
+    one = np.empty((1, 1), ufunc.types[0][0])
+    try:
+        ufunc.reduce(one, axis=(0, 1))
+    except ValueError:
+        return False
+    return True
+
+
+def joined(ufunc, x, axes, first, where):
+    """All elements along the axes joined by a binary function, after `first`, without those that the mask excludes."""
+    keep = tuple(k for k in range(x.ndim) if k not in axes)
+    shape = tuple(x.shape[k] for k in keep)
+    flat = lambda v: _core.reshape(_core.transpose(v, axes + keep), (count(v.shape[k] for k in axes), *shape))  # noqa: E731
+    if where is not True and where is not NoValue:
+        mask = flat(broadcast_to(array(where, BOOL), x.shape))
+        if first is None:
+            first = identity(ufunc, x.dtype, "so to use a where mask one has to specify 'initial'")
+        return in_order(ufunc, flat(x), first, mask)
+    x = flat(x) if axes else x[None]
+    if x.shape[0] == 0:
+        first = identity(ufunc, x.dtype, None) if first is None else first
+        return _core.copy(_core.broadcast(array(first), shape))
+    if ufunc.__name__ == "subtract":                    # x0 - (x1 + x2 + ...)
+        head, rest = (x[0], x[1:]) if first is None else (first, x)
+        return np.subtract(head, _core.reduce("sum", rest, (0,))) if rest.shape[0] else _core.copy(head)
+    if ufunc.__name__ == "logical_xor":
+        r = np.not_equal(_core.reduce("sum", array(x, INT), (0,)) & 1, 0)
+    elif ufunc.__name__ in ASSOCIATIVE:
+        r = in_pairs(ufunc, x)
+    else:
+        return in_order(ufunc, x, first, None)
+    return r if first is None else ufunc(first, r)
+
+
+def identity(ufunc, dtype, why):
+    """The identity of a ufunc in a dtype, or NumPy's error."""
+    if ufunc.identity is None:
+        if why is None:
+            raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
+        raise ValueError(f"reduction operation '{ufunc.__name__}' does not have an identity, {why}")
+    return _core.full((), dtype, ufunc.identity)
+
+
+def in_pairs(ufunc, x):
+    """A function that is associative and commutative, over axis 0: the first half with the second until one is left."""
+    while x.shape[0] > 1:
+        half = x.shape[0] // 2
+        r = ufunc(x[:half], x[half:2 * half])
+        x = r if 2 * half == x.shape[0] else _core.concatenate([r, x[2 * half:]], 0)
+    return x[0, ...]
+
+
+def in_order(ufunc, x, first, mask):
+    """Element after element along axis 0."""
+    if x.shape[0] > LIMIT:
+        raise unsupported(f"{ufunc.__name__}.reduce over more than {LIMIT} elements", "write it with sum, prod, max, min, any or all")
+    r, k = (x[0, ...], 1) if first is None else (_core.copy(_core.broadcast(array(first, x.dtype), x.shape[1:])), 0)
+    for i in range(k, x.shape[0]):
+        next_ = ufunc(r, x[i, ...])
+        r = next_ if mask is None else _core.where(mask[i, ...], next_, r)
+    return r
+
+
+# ---- accumulate ----
+
+@implements("ufunc.accumulate")
+def ufunc_accumulate(ufunc, a, axis=0, dtype=None, out=None):
+    name = ufunc.__name__
+    x = array(a)
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError("accumulate does not allow multiple axes")
+        axis = 0
+    if x.ndim == 0:
+        raise TypeError("cannot accumulate on a scalar")
+    axis = axis_index(index(axis), x.ndim)
+    if name in SCANS:
+        return SCANS[name](x, axis, dtype, out)
+    x = array(x, loop_type(ufunc, x, dtype, out))
+    return to_out(running(ufunc, x, axis), out, "unsafe")
+
+
+def running(ufunc, x, axis):
+    """The accumulation of x, which has the loop's dtype."""
+    name = ufunc.__name__
+    if x.shape[axis] < 2:
+        return _core.copy(x)
+    if name in ORDERED:
+        return _core.scan(ORDERED[name], x, axis)
+    if name == "subtract":                              # a - b is a + (-b), to the bit
+        rest = np.negative(part(x, axis, 1, None))
+        return _core.scan("cumsum", _core.concatenate([part(x, axis, 0, 1), rest], axis), axis)
+    if name == "logical_xor":
+        return np.not_equal(_core.scan("cumsum", array(x, INT), axis) & 1, 0)
+    if name in ASSOCIATIVE:
+        return doubled(ufunc, x, axis)
+    return one_by_one(ufunc, x, axis)
+
+
+def doubled(ufunc, x, axis):
+    """Hillis and Steele's scan: after step k each element joins 2**k before it."""
+    d = 1
+    while d < x.shape[axis]:
+        x = _core.concatenate([part(x, axis, None, d), ufunc(part(x, axis, None, -d), part(x, axis, d, None))], axis)
+        d *= 2
+    return x
+
+
+def one_by_one(ufunc, x, axis):
+    n = x.shape[axis]
+    if n > LIMIT:
+        raise unsupported(f"{ufunc.__name__}.accumulate over more than {LIMIT} elements", "write it with cumsum or cumprod")
+    parts = [element(x, axis, 0)]
+    for k in range(1, n):
+        parts.append(ufunc(parts[-1], element(x, axis, k)))
+    return np.stack(parts, axis)
+
+
+# ---- outer ----
+
+@implements("ufunc.outer")
+def ufunc_outer(ufunc, a, b, /, **kwargs):
+    a, b = (v if is_weak(v) else array(v) for v in (a, b))
+    if is_array(a) and is_array(b):
+        a = a[(..., *(None,) * b.ndim)]
+    return ufunc(a, b, **kwargs)

@@ -1,0 +1,132 @@
+"""The functions of NumPy that a jitted function refuses: one table, which makes the error message and docs/numpy_surface.md.
+
+Every function that NumPy lets others override, and every ufunc, is implemented (it is registered in `_core._functions`) or has a row."""
+# ruff: noqa: E501
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _core
+from ._args import unsupported
+
+
+class Row(NamedTuple):
+    names: str              # of functions, in one module
+    reason: str
+    cure: str
+    numeric: bool = False   # whether they compute on numeric arrays
+    module: str = "numpy"
+
+
+LAYOUT = "the compiled function takes arrays of any memory layout; compute with shapes instead"
+VALUES = "return the array and convert it outside"
+
+# Attributes and methods of ndarray that a tracer has not, or that raise: the cure.
+ATTRIBUTES = {
+    **dict.fromkeys(["base", "ctypes", "data", "flags", "setflags"], LAYOUT),
+    **dict.fromkeys(["dump", "dumps", "tofile"], "return the array and write it outside"),
+    **dict.fromkeys(["item", "tobytes", "tolist"], VALUES),
+    **dict.fromkeys(["getfield", "setfield"], "use slices, or astype where the values count"),
+    "byteswap": "swap the bytes outside of the jitted function",
+    "resize": "use np.resize, or make a new array and copy",
+}
+
+LATER = "compute it outside, or write it with the functions that are (docs/numpy_surface.md)"
+
+ROWS = [
+    Row("array2string array_repr array_str", "the text of an array needs its values", "return the array and format it outside; print(x) shows dtype and shape"),
+    Row("save savez savez_compressed savetxt", "files are written when the function is traced, not when it runs", "return the array and save it outside"),
+    Row("fromfile fromstring frombuffer fromiter loadtxt genfromtxt", "what they read would be read once, by the trace",
+        "read it outside and pass the array as an argument"),
+    Row("busday_count busday_offset is_busday datetime_as_string isnat", "dates are no numbers", "compute it outside of the jitted function"),
+    Row("may_share_memory shares_memory", "where arrays lie is not known while tracing", "ask outside of the jitted function"),
+    Row("append_fields apply_along_fields assign_fields_by_name drop_fields find_duplicates join_by merge_arrays rec_append_fields rec_drop_fields rec_join "
+        "recursive_fill_fields rename_fields repack_fields require_fields stack_arrays structured_to_unstructured unstructured_to_structured",
+        "structured arrays are no arrays of numbers", "pass the fields as arrays of their own", module="numpy.lib.recfunctions"),
+    Row("asarray_chkfinite", "it raises for some values", "use np.asarray, and np.isfinite where the values decide", numeric=True),
+    # ---- not there yet ----
+    Row("argpartition argsort argwhere bincount choose compress convolve correlate digitize extract flatnonzero histogram histogram2d histogram_bin_edges "
+        "histogramdd i0 interp intersect1d isin lexsort median nanmedian nanpercentile nanquantile nonzero packbits partition percentile piecewise "
+        "place poly polyadd polyder polydiv polyfit polyint polymul polysub put put_along_axis quantile ravel_multi_index roots searchsorted setdiff1d "
+        "setxor1d sort sort_complex take take_along_axis trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values unpackbits "
+        "unravel_index bitwise_count frexp gcd lcm ldexp nextafter spacing", "not there yet", LATER, numeric=True),
+    Row("fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftn", "not there yet", LATER, numeric=True, module="numpy.fft"),
+    Row("arccos arcsin arctanh log log10 log2 logn power sqrt", "the dtype of the result depends on the values",
+        "use the function of that name in numpy, with complex operands where the result may be complex", numeric=True, module="numpy.lib.scimath"),
+    Row("cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_rank pinv qr slogdet solve svd svdvals tensorinv tensorsolve", "not there yet", LATER,
+        numeric=True, module="numpy.linalg"),
+]
+TABLE = {f"{row.module}.{name}": row for row in ROWS for name in row.names.split()}
+
+
+def full_name(function):
+    """The name a user knows a function by."""
+    return f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
+
+
+@_core.implements("refused")
+def refuse(function):
+    """Raises the error for a function that is not implemented; csrc/py calls it."""
+    name = full_name(function)
+    row = TABLE.get(name)
+    if row is None:
+        raise unsupported(name, LATER)
+    raise unsupported(name, f"{row.cure} ({row.reason})")
+
+
+def absent(name, cure):
+    @_core.method(name)
+    def refuse_method(a, *args, **kwargs):
+        raise unsupported(f"ndarray.{name}", cure)
+
+
+for _name in ("setflags", "dump", "dumps", "tofile", "getfield", "setfield", "byteswap", "resize"):
+    absent(_name, ATTRIBUTES[_name])
+
+
+# ---- the page of the documents ----
+
+def overridable():
+    """Every function that NumPy lets others override, by the name a user knows it by, and every ufunc of its namespace."""
+    from numpy.testing.overrides import get_overridable_numpy_array_functions
+    functions = [*get_overridable_numpy_array_functions(), *(f for f in vars(np).values() if isinstance(f, np.ufunc))]
+    return {full_name(f): f for f in functions}
+
+
+def implemented(name, function):
+    """Whether a jitted function may call it on its arrays."""
+    from .. import _creation
+    return function in _core._functions or function in _core._ufuncs or name.removeprefix("numpy.") in _creation.NAMES
+
+
+def page():
+    """The text of docs/numpy_surface.md."""
+    known = overridable()
+    done = {name for name, f in known.items() if implemented(name, f)}
+    numeric = [name for name in known if name in done and not is_other(name) or name in TABLE and TABLE[name].numeric]
+    share = 100 * sum(name in done for name in numeric) / len(numeric)
+    lines = ["# NumPy's functions", "",
+             f"Made by `python tests/test_surface.py` from `pyxla/_np/refused.py`, with NumPy {np.__version__}. Of NumPy's {len(known)} functions that can be overridden, ufuncs",
+             f"included, a jitted function can use {len(done)}; of the {len(numeric)} that compute on numbers {share:.0f} %. Calling another one is a `pyxla.UnsupportedError`",
+             "that names the line and what to do instead:", "",
+             "| functions | why not | instead |", "|---|---|---|"]
+    for row in ROWS:
+        left = [n for n in row.names.split() if f"{row.module}.{n}" in known and f"{row.module}.{n}" not in done]
+        prefix = "" if row.module == "numpy" else f"{row.module.removeprefix('numpy.')}: "
+        if left:
+            lines.append(f"| {prefix}{' '.join(f'`{n}`' for n in left)} | {row.reason} | {row.cure} |")
+    lines += ["", "Attributes and methods of arrays that a jitted function cannot use (`item`, `tolist` and `tobytes` work where no argument decides the value):", "",
+              "| of an array | instead |", "|---|---|"]
+    for cure in dict.fromkeys(ATTRIBUTES.values()):
+        lines.append(f"| {' '.join(f'`{name}`' for name, c in ATTRIBUTES.items() if c == cure)} | {cure} |")
+    lines += ["", "What can be used:", ""]
+    for module in sorted({n.rpartition(".")[0] for n in done}, key=lambda m: (len(m), m)):
+        names = sorted(n.rpartition(".")[2] for n in done if n.rpartition(".")[0] == module)
+        lines += [f"**{module}**: " + " ".join(f"`{n}`" for n in names), ""]
+    return "\n".join(lines)
+
+
+def is_other(name):
+    """Whether an implemented function says something of shapes and dtypes instead of computing on numbers."""
+    return name.removeprefix("numpy.") in ("shape ndim size result_type can_cast min_scalar_type common_type iscomplexobj isrealobj broadcast_to "
+                                           "broadcast_arrays einsum_path may_share_memory shares_memory").split()

@@ -1,0 +1,82 @@
+"""Views with strides of the user's: `sliding_window_view` and `as_strided`.
+
+Where elements repeat no basic view says so; they are read as broadcasts and reshapes, which kernels address without a copy, and may not be
+written to."""
+import numpy as np
+from numpy.lib import stride_tricks
+
+from .. import _core
+from ._args import array, count, shape_tuple, unsupported
+
+implements = _core.implements
+
+
+def strided(flat, shape, strides):
+    """Elements sum(i_k strides_k) of a 1-d array, for strides >= 0 in elements that stay inside."""
+    x = flat
+    for n, s in zip(shape, strides):
+        x = spread(x, n, s)                             # (..., n, left): the elements from each start on
+    return x[..., 0]
+
+
+def spread(x, n, s):
+    """x[..., i s + j] for i < n and all j that stay inside for every i."""
+    lead, m = x.shape[:-1], x.shape[-1]
+    left = m - (n - 1) * s
+    if s == 0:
+        return _core.broadcast(_core.reshape(x, (*lead, 1, m)), (*lead, n, m))
+    rows = -(-n * (m + s) // m)                         # rows of m elements after each other, cut anew into rows of m + s
+    wide = _core.reshape(_core.broadcast(_core.reshape(x, (*lead, 1, m)), (*lead, rows, m)), (*lead, rows * m))
+    return _core.reshape(wide[..., :n * (m + s)], (*lead, n, m + s))[..., :left]
+
+
+def as_strided(x, shape=None, strides=None, subok=False, writeable=True):
+    x = array(x)
+    own = _core.strides(x)
+    item = x.dtype.itemsize
+    if own is None:
+        raise unsupported("as_strided of an array whose memory layout is not known", "take it of np.ascontiguousarray(x)")
+    shape = x.shape if shape is None else shape_tuple(shape)
+    strides = own if strides is None else shape_tuple(strides)
+    if len(shape) != len(strides):
+        raise ValueError("strides is incompatible with shape of requested array and size of buffer")
+    contiguous = all(n == 1 or s == item * count(x.shape[k + 1:]) for k, (n, s) in enumerate(zip(x.shape, own)))
+    if not contiguous or any(s < 0 or s % item for s in strides):
+        raise unsupported("as_strided of a part of an array, or with negative or odd strides",
+                          "use slices, or take it of np.ascontiguousarray(x)")
+    if 0 in shape:
+        return _core.full(shape, x.dtype, 0)
+    strides = [s // item for s in strides]
+    if sum((n - 1) * s for n, s in zip(shape, strides)) >= x.size:
+        raise unsupported("as_strided past the end of the array", "memory outside of an array is not read")
+    return _core.snapshot(strided(_core.reshape(x, (x.size,)), shape, strides), x)
+
+
+@implements(stride_tricks.sliding_window_view)
+def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
+    if writeable:
+        raise unsupported("sliding_window_view with writeable=True", "write through slices of the array")
+    x = array(x)
+    window = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
+    if any(w < 0 for w in window):
+        raise ValueError("`window_shape` cannot contain negative values")
+    if axis is None:
+        axes = tuple(range(x.ndim))
+        if len(window) != len(axes):
+            raise ValueError("Since axis is `None`, must provide window_shape for all dimensions of `x`; "
+                             f"got {len(window)} window_shape elements and `x.ndim` is {x.ndim}.")
+    else:
+        axes = tuple(np.lib.array_utils.normalize_axis_tuple(axis, x.ndim, allow_duplicate=True))
+        if len(window) != len(axes):
+            raise ValueError(f"Must provide matching length window_shape and axis; got {len(window)} window_shape elements "
+                             f"and {len(axes)} axes elements.")
+    r = x
+    for k, w in zip(axes, window):
+        if r.shape[k] < w:
+            raise ValueError("window shape cannot be larger than input array shape")
+        n = r.shape[k] - w + 1
+        r = np.swapaxes(r, k, -1)
+        r = spread(r, n, 1) if n else _core.full((*r.shape[:-1], 0, w), r.dtype, 0)
+        r = r[..., :w] if w else _core.full((*r.shape[:-1], 0), r.dtype, 0)
+        r = np.swapaxes(r, k, -2)
+    return _core.snapshot(r, x) if r is not x else x[...]

@@ -226,7 +226,26 @@ static PyObject *get_part(PyObject *self, void *closure)
     return r;
 }
 
+/* What stands here when the function is not traced, so that isinstance() says what it says then. */
+static PyObject *get_class(PyObject *self, void *closure)
+{
+    (void)closure;
+    Tracer *x = (Tracer *)self;
+    Trace *t = x->cell->trace;
+    if (!t)
+        return Py_NewRef(tracer_type);
+    if (x->kind == TRACER_ARRAY)
+        return Py_NewRef(&PyArray_Type);
+    if (x->kind == TRACER_PYTHON_SCALAR)
+        return Py_NewRef(Py_TYPE(scalars_value(t->scalars, x->reg)));
+    PyArray_Descr *dtype = (PyArray_Descr *)dtype_to_numpy(tracer_dtype(x));
+    PyObject *type = dtype ? Py_NewRef(dtype->typeobj) : NULL;
+    Py_XDECREF(dtype);
+    return type;
+}
+
 static PyGetSetDef getset[] = {
+    {"__class__", get_class, NULL, "the class that the value has when the function is not traced", NULL},
     {"shape", get_shape, NULL, "extents of the axes", "shape"},
     {"dtype", get_dtype, NULL, "dtype of the elements", "dtype"},
     {"ndim", get_ndim, NULL, "number of axes", "ndim"},

@@ -145,7 +145,7 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     if is_array(y):
         y = array(y, result_type(y, 1.0))
     elif isinstance(y, int):
-        y = float(y)
+        y = y * 1.0
     r = np.less_equal(np.abs(x - y), atol + rtol * np.abs(y)) & np.isfinite(y) | np.equal(x, y)
     if equal_nan:
         r = r | np.isnan(x) & np.isnan(y)

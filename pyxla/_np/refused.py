@@ -44,17 +44,15 @@ ROWS = [
         "recursive_fill_fields rename_fields repack_fields require_fields stack_arrays structured_to_unstructured unstructured_to_structured",
         "structured arrays are no arrays of numbers", "pass the fields as arrays of their own", module="numpy.lib.recfunctions"),
     Row("asarray_chkfinite", "it raises for some values", "use np.asarray, and np.isfinite where the values decide", numeric=True),
+    Row("roots", "the number of roots depends on the data", "where no coefficient at the ends is 0, use np.linalg.eigvals of the companion matrix, cast to complex",
+        numeric=True),
+    Row("polymul polydiv", "they drop leading zeros, so the size of their results depends on the data", "use np.convolve", numeric=True),
     # ---- not there yet ----
-    Row("argpartition argsort argwhere bincount choose compress convolve correlate digitize extract flatnonzero histogram histogram2d histogram_bin_edges "
-        "histogramdd i0 interp intersect1d isin lexsort median nanmedian nanpercentile nanquantile nonzero packbits partition percentile piecewise "
-        "place poly polyadd polyder polydiv polyfit polyint polymul polysub put put_along_axis quantile ravel_multi_index roots searchsorted setdiff1d "
-        "setxor1d sort sort_complex take take_along_axis trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values unpackbits "
-        "unravel_index bitwise_count frexp gcd lcm ldexp nextafter spacing", "not there yet", LATER, numeric=True),
-    Row("fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftn", "not there yet", LATER, numeric=True, module="numpy.fft"),
+    Row("argwhere bincount choose compress digitize extract flatnonzero histogram histogram2d histogram_bin_edges histogramdd intersect1d nonzero "
+        "piecewise place put put_along_axis ravel_multi_index searchsorted setdiff1d setxor1d take take_along_axis trim_zeros union1d unique "
+        "unique_all unique_counts unique_inverse unique_values unravel_index bitwise_count frexp gcd lcm ldexp nextafter spacing", "not there yet", LATER, numeric=True),
     Row("arccos arcsin arctanh log log10 log2 logn power sqrt", "the dtype of the result depends on the values",
         "use the function of that name in numpy, with complex operands where the result may be complex", numeric=True, module="numpy.lib.scimath"),
-    Row("cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_rank pinv qr slogdet solve svd svdvals tensorinv tensorsolve", "not there yet", LATER,
-        numeric=True, module="numpy.linalg"),
 ]
 TABLE = {f"{row.module}.{name}": row for row in ROWS for name in row.names.split()}
 

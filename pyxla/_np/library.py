@@ -1,0 +1,148 @@
+"""Functions that are one routine of NumPy's, as a host call: signals, bits, sets, tables."""
+import numpy as np
+
+from .. import _core
+from ._args import BOOL, FLOAT, array, axis_index, scalar
+from .host import host, whole
+from .manip import ravel
+
+implements = _core.implements
+MODES = ("valid", "same", "full")
+
+
+# ---- convolve, correlate ----
+
+@host
+def run_correlate(results, a, v, mode):
+    results[0][...] = np.correlate(a, v, MODES[mode])
+
+
+@host
+def run_convolve(results, a, v, mode):
+    results[0][...] = np.convolve(a, v, MODES[mode])
+
+
+def mode_number(mode):
+    if isinstance(mode, int) and 0 <= mode < 3:
+        return mode
+    for k, name in enumerate(MODES):
+        if isinstance(mode, str) and mode[:1].lower() == name[0]:
+            return k
+    raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+
+
+def sliding(run, a, v, mode):
+    """Two vectors slid along each other."""
+    a, v, mode = array(a), array(v), mode_number(mode)
+    a, v = (ravel(x) if x.ndim == 0 else x for x in (a, v))
+    if a.ndim > 1 or v.ndim > 1:
+        raise ValueError("object too deep for desired array")
+    n, m = max(a.size, v.size), min(a.size, v.size)
+    if m == 0:
+        raise ValueError(f"{'a' if a.size == 0 else 'v'} cannot be empty")
+    length = (n - m + 1, n, n + m - 1)[mode]
+    return run((a, v), ((np.result_type(a.dtype, v.dtype), (length,)),), mode)[0]
+
+
+@implements(np.convolve)
+def convolve(a, v, mode="full"):
+    return sliding(run_convolve, a, v, mode)
+
+
+@implements(np.correlate)
+def correlate(a, v, mode="valid"):
+    return sliding(run_correlate, a, v, mode)
+
+
+# ---- tables ----
+
+@host
+def run_interp(results, x, xp, fp, *rest):
+    """rest: left, right and period as far as they are given, then a bit mask of them."""
+    *values, given = rest
+    left, right, period = (values.pop(0).item() if given >> k & 1 else None for k in range(3))
+    results[0][...] = np.interp(x, xp, fp, left, right, period)
+
+
+@implements(np.interp)
+def interp(x, xp, fp, left=None, right=None, period=None):
+    x, xp, fp = array(x), array(xp), array(fp)
+    if xp.ndim != 1 or fp.ndim != 1:
+        raise ValueError("Data points must be 1-D sequences" if period is not None else "object too deep for desired array")
+    if xp.shape != fp.shape:
+        raise ValueError("fp and xp are not of the same length.")
+    if not xp.size:
+        raise ValueError("array of sample points is empty")
+    rest = [left, right, period]
+    given = sum(1 << k for k, v in enumerate(rest) if v is not None)
+    inputs = [x, xp, fp, *(array(v) for v in rest if v is not None)]
+    dtype = np.result_type(np.complex128, FLOAT) if fp.dtype.kind == "c" else FLOAT
+    return scalar(run_interp(inputs, ((dtype, x.shape),), given)[0])
+
+
+@implements(np.i0)
+def i0(x):
+    x = array(x)
+    if x.dtype.kind == "c":
+        raise TypeError("i0 not supported for complex values")
+    return whole(np.i0, ())((x,), ((x.dtype if x.dtype.kind == "f" else FLOAT, x.shape),))[0]
+
+
+# ---- sets ----
+
+@implements(np.isin)
+def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
+    element = array(element)
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
+    keywords = (("assume_unique", bool(assume_unique)), ("invert", bool(invert)), ("kind", kind))
+    return whole(np.isin, keywords)((element, array(test_elements)), ((BOOL, element.shape),))[0]
+
+
+# ---- bits ----
+
+def bit_array(a, axis):
+    x = array(a)
+    if axis is not None:
+        return x, axis_index(axis, x.ndim)
+    return ravel(x), 0
+
+
+@implements(np.packbits)
+def packbits(a, /, axis=None, bitorder="big"):
+    x, axis = bit_array(a, axis)
+    if x.dtype.kind not in "biu":
+        raise TypeError("Expected an input array of integer or boolean data type")
+    shape = tuple((n + 7) // 8 if k == axis else n for k, n in enumerate(x.shape))
+    return whole(np.packbits, (("axis", axis), ("bitorder", bitorder)))((x,), ((np.uint8, shape),))[0]
+
+
+@implements(np.unpackbits)
+def unpackbits(a, /, axis=None, count=None, bitorder="big"):
+    x, axis = bit_array(a, axis)
+    if x.dtype != np.uint8:
+        raise TypeError("Expected an input array of unsigned byte data type")
+    n = 8 * x.shape[axis]
+    if count is not None:
+        n = n + count if count < 0 else count
+    if n < 0:
+        raise ValueError(f"-{-count} is less than minimum {-8 * x.shape[axis]}" if count is not None else "")
+    shape = tuple(n if k == axis else m for k, m in enumerate(x.shape))
+    keywords = (("axis", axis), ("count", count), ("bitorder", bitorder))
+    return whole(np.unpackbits, keywords)((x,), ((np.uint8, shape),))[0]
+
+
+# ---- paths ----
+
+@implements(np.einsum_path)
+def einsum_path(*operands, optimize="greedy", einsum_call=False):
+    """A fact about shapes: NumPy's own answer for arrays of these."""
+    def shaped(x):
+        if _core.is_tracer(x):
+            x = array(x)
+            return np.lib.stride_tricks.as_strided(ONE_OF[x.dtype.char], x.shape, (0,) * x.ndim)
+        return x
+    return np.einsum_path(*map(shaped, operands), optimize=optimize, einsum_call=einsum_call)
+
+
+ONE_OF = {c: np.zeros((), c) for c in "?bhilqBHILQefdFD"}

@@ -90,7 +90,8 @@ class Lib:
         sig = {
             "driver_arena": (P, [P]), "driver_err_size": (C.c_size_t, []), "driver_graph": (P, [P]), "driver_err": (P, [P]),
             "driver_message": (C.c_char_p, [P]), "driver_plan": (P, [P, P, P, C.c_int]), "driver_text": (P, [P]),
-            "driver_launches": (u32, [P]), "driver_peak": (i64, [P]), "driver_took": (i32, [P, u32]), "driver_run": (i64, [P, P, P]), "driver_free": (None, [P]), "arena_free": (None, [P]),
+            "driver_launches": (u32, [P]), "driver_peak": (i64, [P]), "driver_took": (i32, [P, u32]),
+            "driver_strides": (C.c_bool, [P, u32, i32, P]), "driver_run": (i64, [P, P, P]), "driver_free": (None, [P]), "arena_free": (None, [P]),
             "graph_input": (u32, [P, C.c_int, P, C.c_int, C.c_int]), "graph_number": (u32, [P, C.c_int, C.c_double]),
             "graph_add": (u32, [P, C.c_int, P, C.c_int, P, C.c_int, C.c_int, P, C.c_int]),
             "graph_slice_const": (u32, [P, u32, P, P, P]), "graph_update_const": (u32, [P, u32, u32, P, P]),
@@ -221,7 +222,7 @@ class Graphs:
 
     def check(self, outputs, into=None, vector_bytes=32, rtol=None, donated=()):
         """Plans, runs and compares; returns the plan's text. donated: numbers of inputs."""
-        into = into or [-1] * len(outputs)
+        into = into or [-2] * len(outputs)
         for o in outputs:
             self.c.graph_output(self.g, o.id)
         arrays = [a.copy(order="K") if not getattr(a, "base", None) is not None else a for a in self.inputs]
@@ -233,7 +234,7 @@ class Graphs:
         plan = self.c.driver_plan(self.g, ints(strides), ints(into, C.c_int32), vector_bytes)
         if not plan:
             self.fail()
-        outs = [np.full(o.value.shape, 77).astype(o.value.dtype) for o in outputs]
+        outs = [self.output(plan, i, o.value) for i, o in enumerate(outputs)]
         self.peak = self.c.driver_peak(plan)
         self.took = [self.c.driver_took(plan, i) if k < 0 else -1 for i, k in enumerate(into)]
         outs = [arrays[k] if k >= 0 else o for o, k in zip(outs, self.took)]
@@ -250,6 +251,17 @@ class Graphs:
             if i not in into and i not in donated:
                 np.testing.assert_array_equal(a, self.inputs[i])
         return self.text
+
+
+    def output(self, plan, i, value):
+        """A new array for output i, as the plan wants it."""
+        a, stride = np.full(value.shape, 77).astype(value.dtype), ints([0] * value.ndim)
+        if not self.c.driver_strides(plan, i, value.ndim, stride):
+            return a
+        order = sorted(range(a.ndim), key=lambda d: -stride[d])
+        a = a.transpose(order).copy().transpose(np.argsort(order))
+        assert all(s == t for s, t, n in zip(a.strides, stride, a.shape) if n > 1), (a.strides, list(stride), a.shape)
+        return a
 
 
 def copy_layout(a):

@@ -343,7 +343,7 @@ def random_program(rng, g):
         if same and i not in written and rng.random() < 0.4:
             written[i] = rng.choice(same)
     outs = [rng.choice(pool[-4:]) for _ in range(rng.randrange(1, 4))]
-    into = [-1] * len(outs) + list(written)
+    into = [rng.choice([-1, -2, -2]) for _ in outs] + list(written)
     return outs + list(written.values()), into
 
 

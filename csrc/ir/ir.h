@@ -170,6 +170,8 @@ int dim_terms(const Graph *g, Dim d, int64_t *constant, const Id **scalar, const
 void dim_rollback(Graph *g, uint32_t nodes);
 void dim_print(Text *t, const Graph *g, Dim d);                                  /* `7`, `2*%5+1` */
 bool shape_eq(const Graph *g, const Dim *a, int ra, const Dim *b, int rb);
+/* NumPy's rule for a reshape without a copy: the strides of the new shape, or false. Shapes are numbers. */
+bool reshape_strides(int rank, const int64_t *shape, const int64_t *stride, int new_rank, const int64_t *new_shape, int64_t *new_stride);
 /* NumPy's broadcast of two shapes into out[MAX_RANK]; the rank, or -1 with an error. */
 int shape_broadcast(Graph *g, const Dim *a, int ra, const Dim *b, int rb, Dim *out);
 void shape_print(Text *t, const Graph *g, const Dim *shape, int rank);           /* as a tuple: `(3,4)` `(3,)` */

@@ -9,22 +9,20 @@ typedef struct { uint32_t group, term, next; } Reader;
 typedef struct {
     Grouping *gr;
     const Survey *surveys;
+    const PlanOutput *out;
     Buffers *b;
     VEC(Reader) uses;            /* uses.at[0] is none */
     uint32_t *first;             /* per buffer id: head of its list of terms */
     bool *at_end;                /* per buffer id: read after the last launch */
     Id *final;                   /* per input: the buffer that lies in its memory from some launch to the end, 0: none */
+    bool *fixed;                 /* per node: a new output, whose strides are decided */
     bool *given;                 /* per output: it lies in the memory of a donated input */
     uint32_t checks;             /* the last group with a check or a host call, which may raise */
 } Share;
 
 static void contiguous(const Graph *g, Id id, int64_t *stride)
 {
-    int64_t s = dtype_info[node_at(g, id)->dtype].bytes;
-    for (int d = node_at(g, id)->rank - 1; d >= 0; d--) {
-        stride[d] = s;
-        s *= node_shape(g, id)[d] > 1 ? node_shape(g, id)[d] : 1;
-    }
+    order_contiguous(dtype_info[node_at(g, id)->dtype].bytes, node_at(g, id)->rank, node_shape(g, id), NULL, stride);
 }
 
 static bool init_buffers(Grouping *gr, Buffers *b)
@@ -180,17 +178,37 @@ static bool any_layout(const Share *s, Id c)
 {
     for (uint32_t u = s->first[c]; u; u = s->uses.at[u].next)
         if (term(s, u)->box || term(s, u)->map->flat) return false;
-    for (uint32_t i = 0; i < s->gr->g->outputs.len; i++)
-        if (s->gr->out_base.at[i] == c && s->gr->g->outputs.at[i] != c) return false;
+    int64_t none[MAX_RANK] = { 0 }, moved[MAX_RANK];
+    for (uint32_t i = 0; i < s->gr->g->outputs.len; i++) {
+        Id o = s->gr->g->outputs.at[i];
+        if (s->gr->out_base.at[i] == c && o != c && (s->out[i].into >= 0 || !order_moved(s->gr->g, o, none, c, moved))) return false;
+    }
     return true;
 }
 
-static bool is_contiguous(const Share *s, Id id)
+/* Whether c may lie in the memory of x, which it then has the strides of. */
+static bool may_have_layout(const Share *s, Id c, Id x)
 {
-    int64_t stride[MAX_RANK];
-    contiguous(s->gr->g, id, stride);
-    for (int d = 0; d < node_at(s->gr->g, id)->rank; d++)
-        if (node_shape(s->gr->g, id)[d] > 1 && stride[d] != s->b->at.at[id].stride[d]) return false;
+    const Buffer *to = &s->b->at.at[c], *from = &s->b->at.at[x];
+    int d = 0;
+    while (d < to->rank && (node_shape(s->gr->g, c)[d] <= 1 || to->stride[d] == from->stride[d])) d++;
+    return d == to->rank || (!s->fixed[c] && any_layout(s, c));
+}
+
+/* Temporaries and new outputs get NumPy's layout: the strides that spare transposes between what is read and what is made. */
+static bool choose_layouts(Share *s, const PlanOutput *out, const int64_t *wanted)
+{
+    const Graph *g = s->gr->g;
+    const Layouts *l = order_layouts(s->gr->arena, g, s->gr->in);
+    if (!l) return false;
+    for (uint32_t i = 0; i < g->outputs.len; i++) {
+        Id c = s->gr->out_base.at[i];
+        if (out[i].into >= 0 || s->fixed[c] || node_at(g, c)->op == OP_input || !any_layout(s, c)) continue;
+        s->fixed[c] = order_moved(g, g->outputs.at[i], wanted + (size_t)i * MAX_RANK, c, s->b->at.at[c].stride);
+    }
+    for (Id c = 1; l->words && c < s->gr->nnodes; c++)
+        if (s->gr->info[c].stored && node_at(g, c)->op != OP_input && !s->fixed[c] && !s->at_end[c] && any_layout(s, c))
+            order_new(l, g, c, s->b->at.at[c].stride);
     return true;
 }
 
@@ -201,12 +219,11 @@ static bool write_through(Share *s, Id b, Id input)
     Id c = b, x;
     int steps = 0;
     if (s->b->at.at[b].shares || s->at_end[b]) return false;
-    bool free_layout = is_contiguous(s, input);
-    while ((x = carried_buffer(s, c)) && x != input && (free_layout || any_layout(s, c)) && !s->b->at.at[x].shares && steps++ < MAX_CHAIN && may_overwrite(s, x, c)) c = x;
+    while ((x = carried_buffer(s, c)) && x != input && may_have_layout(s, c, input) && !s->b->at.at[x].shares && steps++ < MAX_CHAIN && may_overwrite(s, x, c)) c = x;
     bool chain = x == input;
     if (!chain && carried(s, b)) return false;
     if (!chain) c = b;
-    if (!free_layout && !any_layout(s, c)) return false;
+    if (!may_have_layout(s, c, input)) return false;
     /* every older version must be dead when a newer one is written */
     if (first_writer(s, c) <= s->checks || !may_overwrite(s, input, c)) return false;
     take_over(s, c, input);
@@ -234,10 +251,9 @@ static bool has_only_versions(const Share *s, Id memory, Id x, Id final)
 static bool may_take_over(const Share *s, Id c, Id x)
 {
     Id memory = buffers_memory(s->b, x), final = s->final[memory];
-    if (!may_overwrite(s, x, c) || x == final || !has_only_versions(s, memory, x, final)) return false;
+    if (!may_have_layout(s, c, x) || !may_overwrite(s, x, c) || x == final || !has_only_versions(s, memory, x, final)) return false;
     if (node_at(s->gr->g, memory)->op != OP_input) return true;
-    return final && final != c && first_writer(s, c) > s->checks && may_overwrite(s, c, final)
-        && (is_contiguous(s, memory) || any_layout(s, c));
+    return final && final != c && first_writer(s, c) > s->checks && may_overwrite(s, c, final);
 }
 
 static void share_updates(Share *s)
@@ -257,18 +273,19 @@ static bool add_copy(Share *s, Id shape, Id from, Id to)
     return f != NULL;
 }
 
-/* A contiguous pseudo buffer for a copy of `base`, copied at the end; 0 on error. */
-static Id add_copied(Share *s, Id base)
+/* A pseudo buffer for a copy of `base`, copied at the end, of these strides (NULL: C-contiguous); 0 on error. */
+static Id add_copied(Share *s, Id base, const int64_t *stride)
 {
     const Graph *g = s->gr->g;
     Id to = buffers_add(s->gr, s->b, node_at(g, base)->dtype, node_size(g, base) * dtype_info[node_at(g, base)->dtype].bytes);
     if (!to || !add_copy(s, base, base, to)) return 0;
     s->b->at.at[to].rank = node_at(g, base)->rank;
-    contiguous(g, base, s->b->at.at[to].stride);
+    if (stride) memcpy(s->b->at.at[to].stride, stride, sizeof *stride * MAX_RANK);
+    else contiguous(g, base, s->b->at.at[to].stride);
     return to;
 }
 
-static bool place_outputs(Share *s, const PlanOutput *out)
+static bool place_outputs(Share *s, const PlanOutput *out, const int64_t *wanted)
 {
     const Graph *g = s->gr->g;
     Buffers *b = s->b;
@@ -280,14 +297,16 @@ static bool place_outputs(Share *s, const PlanOutput *out)
         bool own = node_at(g, base)->op != OP_input && (s->given[i] || !b->at.at[base].shares) && !taken[base];
         b->output[i] = base;
         taken[base] = true;
-        if (!own && !(b->output[i] = add_copied(s, base))) return false;
+        int64_t stride[MAX_RANK];
+        bool any = order_moved(g, g->outputs.at[i], wanted + (size_t)i * MAX_RANK, base, stride);
+        if (!own && !(b->output[i] = add_copied(s, base, any ? stride : NULL))) return false;
     }
     for (uint32_t i = 0; i < g->outputs.len; i++) {
         if (out[i].into < 0) continue;
         Id base = s->gr->out_base.at[i];
         b->output[i] = g->inputs.at[out[i].into];
         /* an input that goes into another input may itself be written: it is read before any of them */
-        if (node_at(g, base)->op == OP_input && base != b->output[i] && !(b->output[i] = add_copied(s, base))) return false;
+        if (node_at(g, base)->op == OP_input && base != b->output[i] && !(b->output[i] = add_copied(s, base, NULL))) return false;
     }
     for (uint32_t i = 0; i < g->outputs.len; i++) {
         if (out[i].into < 0) continue;
@@ -360,17 +379,18 @@ static void donate_to_temporary(Share *s, uint32_t k)
     }
 }
 
-Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out)
+Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out, const int64_t *wanted)
 {
     const Graph *g = gr->g;
     Buffers *b = arena_alloc(gr->arena, sizeof *b);
-    Share s = { .gr = gr, .surveys = surveys, .b = b };
+    Share s = { .gr = gr, .surveys = surveys, .out = out, .b = b };
     uint32_t ids = gr->nnodes + g->inputs.len;
     s.first = arena_alloc(gr->arena, sizeof *s.first * ids);
     s.at_end = arena_alloc(gr->arena, ids);
     s.final = arena_alloc(gr->arena, sizeof *s.final * ids);
     s.given = arena_alloc(gr->arena, g->outputs.len + 1);
-    if (!b || !s.first || !s.at_end || !s.final || !s.given || !vec_push(gr->arena, &s.uses)) return NULL;
+    s.fixed = arena_alloc(gr->arena, gr->nnodes);
+    if (!b || !s.fixed || !s.first || !s.at_end || !s.final || !s.given || !vec_push(gr->arena, &s.uses)) return NULL;
     b->output = arena_alloc(gr->arena, sizeof(Id) * (g->outputs.len + 1));
     if (!b->output || !init_buffers(gr, b) || !index_terms(&s)) return NULL;
     for (uint32_t n = 1; n < gr->groups.len; n++) {
@@ -379,11 +399,12 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
             if (gr->groups.at[n].roots.at[i].check) s.checks = n;
     }
     for (uint32_t i = 0; i < g->outputs.len; i++) s.at_end[gr->out_base.at[i]] = true;
+    if (!choose_layouts(&s, out, wanted)) return NULL;
     for (uint32_t i = 0; i < g->outputs.len; i++)
         if (out[i].into >= 0 && !write_back(&s, i, g->inputs.at[out[i].into])) s.at_end[gr->out_base.at[i]] = true;
     for (uint32_t i = 0; i < g->outputs.len; i++)
         if (out[i].into < 0) donate_to_output(&s, i);
     share_updates(&s);
     for (uint32_t k = 0; k < g->inputs.len; k++) donate_to_temporary(&s, k);
-    return place_outputs(&s, out) ? b : NULL;
+    return place_outputs(&s, out, wanted) ? b : NULL;
 }

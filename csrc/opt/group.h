@@ -124,6 +124,18 @@ Survey *survey_make(Grouping *gr);
 const Map *root_map(Grouping *gr, const Group *gp, const Root *r);
 bool root_is_row(const Grouping *gr, const Group *gp, const Root *r);
 
+/* ---- order.c: the layout that NumPy gives new arrays ---- */
+
+typedef struct { int64_t *words; uint32_t *at; } Layouts;       /* the strides of node id: words + at[id]; words NULL: all is in C order */
+/* The strides that each node's array would have in NumPy; NULL without memory. */
+Layouts *order_layouts(Arena *arena, const Graph *g, const PlanInput *in);
+/* Strides of a new array of node id, without gaps, its axes in the order of that layout. */
+void order_new(const Layouts *l, const Graph *g, Id id, int64_t *stride);
+/* The strides of array `from` seen in the shape of node `to`, if that differs in axes of extent 1 only. */
+bool order_moved(const Graph *g, Id from, const int64_t *stride, Id to, int64_t *out);
+/* Strides without gaps; order: the axes, outermost first (NULL: C order); item: bytes of an element. */
+void order_contiguous(int64_t item, int rank, const Dim *shape, const int8_t *order, int64_t *stride);
+
 /* ---- buffers.c: which buffers share memory, and where they lie ---- */
 
 typedef struct {
@@ -146,8 +158,8 @@ typedef struct {
 /* The buffer whose memory `id` lies in. */
 Id buffers_memory(const Buffers *b, Id id);
 
-/* Decides sharing and layouts. */
-Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out);
+/* Decides sharing and layouts. wanted: MAX_RANK strides of each new output, which it has where its buffer may have any. */
+Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out, const int64_t *wanted);
 /* A further pseudo buffer of `bytes` contiguous bytes; its id, 0 on error. */
 Id buffers_add(Grouping *gr, Buffers *b, Dtype dtype, int64_t bytes);
 

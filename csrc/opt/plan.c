@@ -24,6 +24,22 @@ static uint32_t add_slot(Build *s, SlotKind kind, Dtype dtype, uint32_t index, i
     return s->p->slots.len - 1;
 }
 
+/* The strides of output i in buffer b, if it is not C-contiguous. */
+static bool set_strides(Build *s, uint32_t i, Id b)
+{
+    const Node *n = node_at(s->gr->g, s->gr->g->outputs.at[i]);
+    const Dim *shape = node_shape(s->gr->g, s->gr->g->outputs.at[i]);
+    int64_t plain[MAX_RANK], stride[MAX_RANK];
+    Id seen = b < s->gr->nnodes ? b : s->gr->out_base.at[i];
+    if (!order_moved(s->gr->g, seen, s->b->at.at[b].stride, s->gr->g->outputs.at[i], stride)) return true;       /* it is contiguous */
+    order_contiguous(dtype_info[n->dtype].bytes, n->rank, shape, NULL, plain);
+    int d = 0;
+    while (d < n->rank && (shape[d] <= 1 || plain[d] == stride[d])) d++;
+    if (d == n->rank || !node_size(s->gr->g, s->gr->g->outputs.at[i])) return true;
+    s->p->output_stride[i] = arena_dup(s->arena, stride, sizeof *stride * n->rank);
+    return s->p->output_stride[i] != NULL;
+}
+
 static bool input_and_output_slots(Build *s, const PlanOutput *out)
 {
     const Graph *g = s->gr->g;
@@ -38,6 +54,7 @@ static bool input_and_output_slots(Build *s, const PlanOutput *out)
             continue;
         }
         Id b = s->b->output[i], memory = buffers_memory(s->b, b);
+        if (!set_strides(s, i, b)) return false;
         if (memory != b) {                                     /* a donated input's */
             s->p->output_slot[i] = s->slot_of[memory] - 1;
             continue;
@@ -145,8 +162,9 @@ static Plan *plan_build(Arena *a, Grouping *gr, const Survey *surveys, Buffers *
     s.p->ninputs = g->inputs.len;
     s.p->noutputs = g->outputs.len;
     s.p->output_slot = arena_alloc(a, sizeof(uint32_t) * (g->outputs.len + 1));
+    s.p->output_stride = arena_alloc(a, sizeof(int64_t *) * (g->outputs.len + 1));
     s.slot_of = arena_alloc(a, sizeof(uint32_t) * b->at.len);
-    if (!s.p->output_slot || !s.slot_of || !input_and_output_slots(&s, out)) return NULL;
+    if (!s.p->output_slot || !s.p->output_stride || !s.slot_of || !input_and_output_slots(&s, out)) return NULL;
     for (uint32_t i = 0; i < drafts.len; i++)
         if (!add_launch(&s, &drafts.at[i])) return NULL;
     for (uint32_t i = 0; i < g->checks.len; i++) {
@@ -170,12 +188,26 @@ static bool all_static(const Graph *g, Err *err)
     return true;
 }
 
+/* The strides of each new output: in C order, or in NumPy's for the graph as it was traced. */
+static int64_t *wanted_strides(Arena *a, const Graph *g, const PlanInput *in, const PlanOutput *out)
+{
+    Layouts none = { 0 };
+    const Layouts *l = &none;
+    for (uint32_t i = 0; i < g->outputs.len; i++)
+        if (out[i].ordered && node_at(g, g->outputs.at[i])->rank > 1) l = order_layouts(a, g, in), i = g->outputs.len;
+    int64_t *wanted = l ? arena_alloc(a, sizeof *wanted * MAX_RANK * (g->outputs.len + 1)) : NULL;
+    for (uint32_t i = 0; wanted && i < g->outputs.len; i++)
+        order_new(out[i].ordered ? l : &none, g, g->outputs.at[i], wanted + (size_t)i * MAX_RANK);
+    return wanted;
+}
+
 Plan *plan_make(Arena *a, const Graph *graph, const PlanInput *in, const PlanOutput *out, const Target *target)
 {
     Graph *g = all_static(graph, arena_err(a)) ? simplify(a, graph) : NULL;
     Grouping *gr = g ? group_make(a, g, in, target) : NULL;
     Survey *surveys = gr ? survey_make(gr) : NULL;
-    Buffers *b = surveys ? buffers_make(gr, surveys, out) : NULL;
+    int64_t *wanted = surveys ? wanted_strides(a, graph, in, out) : NULL;
+    Buffers *b = wanted ? buffers_make(gr, surveys, out, wanted) : NULL;
     return b ? plan_build(a, gr, surveys, b, out) : NULL;
 }
 

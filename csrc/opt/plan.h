@@ -14,8 +14,9 @@ typedef struct { CpuLevel level; int vector_bytes; size_t l1, l2; bool checked; 
  * swapped: its elements are in the other byte order. */
 typedef struct { int64_t stride[MAX_RANK]; bool donated, writable, swapped; } PlanInput;
 
-/* Where a graph output goes: to a new C-contiguous array (into < 0), or into the memory of an input, in its layout (a write-back). */
-typedef struct { int32_t into; } PlanOutput;
+/* Where a graph output goes: to a new array (into < 0), or into the memory of an input, in its layout (a write-back). A new array is
+ * C-contiguous or, if `ordered`, has the axes in the order that NumPy gives them for inputs of these strides (order.c). */
+typedef struct { int32_t into; bool ordered; } PlanOutput;
 
 typedef enum { SLOT_INPUT, SLOT_OUTPUT, SLOT_TEMP, SLOT_STATUS } SlotKind;
 typedef struct {
@@ -57,6 +58,7 @@ typedef struct {
     VEC(uint32_t) checks;             /* status value v > 0 means check node checks.at[v - 1] failed: ids in the planned graph */
     uint32_t ninputs, noutputs;
     uint32_t *output_slot;            /* slot of each graph output; an input's slot for write-backs and for outputs that took over a donated input */
+    const int64_t **output_stride;    /* of each new output; NULL: C-contiguous */
     int64_t workspace;                /* bytes of temporaries at the peak, one block aligned to 64 */
     int64_t peak;                     /* workspace + new outputs */
     const Graph *graph;               /* the simplified graph, for dumps and for the sources of checks */

@@ -227,6 +227,18 @@ static bool fill_output(Output *o, const Graph *g, Id id)
     return o->descr != NULL;
 }
 
+/* A result that relies on C order makes its output C-contiguous. */
+static void mark_ordered(Entry *e)
+{
+    for (uint32_t k = 0; k < e->noutputs; k++)
+        e->outputs[k].ordered = true;
+    for (uint32_t k = 0; k < e->nresults; k++) {
+        const TraceResult *r = &e->results[k];
+        if (r->kind == RESULT_NEW || r->kind == RESULT_NEW_VIEW)
+            e->outputs[r->output].ordered &= !r->contiguous;
+    }
+}
+
 /* An output that is handed out as a NumPy scalar only needs no array. */
 static void mark_scalars(Entry *e)
 {
@@ -254,6 +266,7 @@ static bool fill_outputs(Entry *e)
         if (!fill_output(&e->outputs[e->noutputs], g, g->outputs.at[e->noutputs]))
             return false;
     mark_scalars(e);
+    mark_ordered(e);
     return true;
 }
 

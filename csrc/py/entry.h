@@ -23,6 +23,7 @@ typedef struct {
     npy_intp shape[MAX_RANK];
     size_t bytes;
     int32_t into;                 /* graph input whose memory it is written into, -1: a new array */
+    bool ordered;                 /* a new array in the order of axes that NumPy gives it, else C-contiguous */
     bool scalar;                  /* only ever handed out as a NumPy scalar */
 } Output;
 

@@ -71,7 +71,7 @@ static bool view_of(Trace *t, const Tracer *x, View *out)
 static bool result_value(Trace *t, Tracer *x, TraceResult *out)
 {
     Id id = tracer_node(x);
-    *out = (TraceResult){.kind = RESULT_NEW, .numpy_scalar = x->kind == TRACER_NUMPY_SCALAR};
+    *out = (TraceResult){.kind = RESULT_NEW, .numpy_scalar = x->kind == TRACER_NUMPY_SCALAR, .contiguous = tracer_layout(x) == LAYOUT_C};
     out->output = id ? add_output(t, id) : 0;
     return id != 0;
 }
@@ -102,6 +102,7 @@ static bool result_local(Trace *t, Tracer *x, TraceResult *out)
     if (c->output < 0)
         c->output = add_output(t, c->node);
     *out = (TraceResult){.kind = x->map ? RESULT_NEW_VIEW : RESULT_NEW, .output = c->output};
+    out->contiguous = c->layout == LAYOUT_C || (x->map && v.flat);
     return !x->map || (out->view = new_view(t, &v));
 }
 

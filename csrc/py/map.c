@@ -197,40 +197,6 @@ Id map_write(Graph *g, const Map *m, Id base, Id value)
 
 /* ---- memory ---- */
 
-bool reshape_strides(int rank, const int64_t *shape, const int64_t *stride, int new_rank, const int64_t *new_shape, int64_t *new_stride)
-{
-    int64_t s[MAX_RANK], st[MAX_RANK];
-    int n = 0;
-    for (int k = 0; k < rank; k++)
-        if (shape[k] != 1) {
-            s[n] = shape[k];
-            st[n++] = stride[k];
-        }
-    int i = 0, j = 0;
-    while (i < n && j < new_rank) {
-        int i1 = i + 1, j1 = j + 1;
-        int64_t old = s[i], new = new_shape[j];
-        while (old != new && (old < new ? i1 < n : j1 < new_rank))
-            if (old < new)
-                old *= s[i1++];
-            else
-                new *= new_shape[j1++];
-        if (old != new)
-            return false;
-        for (int k = i; k < i1 - 1; k++)
-            if (st[k] != s[k + 1] * st[k + 1])
-                return false;
-        new_stride[j1 - 1] = st[i1 - 1];
-        for (int k = j1 - 1; k > j; k--)
-            new_stride[k - 1] = new_stride[k] * new_shape[k];
-        i = i1;
-        j = j1;
-    }
-    for (; j < new_rank; j++)
-        new_stride[j] = 1;
-    return true;
-}
-
 static void contiguous_strides(int rank, const int64_t *shape, int64_t *stride)
 {
     int64_t n = 1;

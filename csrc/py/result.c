@@ -28,13 +28,13 @@ bool result_module_init(void)
 
 /* PyArray_NewFromDescr with memory of ours and the handler set by hand: the public way to name a handler is a context variable, which
  * costs eight times as much as the array. */
-PyObject *result_array(const Output *o)
+PyObject *result_array(const Output *o, const int64_t *stride)
 {
     void *data = mem_alloc(o->bytes ? o->bytes : 1);
     if (!data)
         return PyErr_NoMemory();
     Py_INCREF(o->descr);
-    PyObject *a = PyArray_NewFromDescr(&PyArray_Type, o->descr, o->rank, (npy_intp *)o->shape, NULL, data, NPY_ARRAY_CARRAY, NULL);
+    PyObject *a = PyArray_NewFromDescr(&PyArray_Type, o->descr, o->rank, (npy_intp *)o->shape, (npy_intp *)stride, data, NPY_ARRAY_CARRAY, NULL);
     if (!a) {
         mem_free(data);
         return NULL;
@@ -57,9 +57,9 @@ static PyObject *array_over(PyArray_Descr *descr, int rank, const npy_intp *shap
     return a;
 }
 
-PyObject *result_over(const Output *o, PyArrayObject *base)
+PyObject *result_over(const Output *o, const int64_t *stride, PyArrayObject *base)
 {
-    return array_over(o->descr, o->rank, o->shape, NULL, PyArray_BYTES(base), NPY_ARRAY_CARRAY, base);
+    return array_over(o->descr, o->rank, o->shape, stride, PyArray_BYTES(base), NPY_ARRAY_CARRAY, base);
 }
 
 PyObject *result_view(const View *v, PyArrayObject *base)

@@ -3,10 +3,10 @@
 #include "py/entry.h"
 
 bool result_module_init(void);
-/* A new array for an output, its elements not set; NULL with an exception. */
-PyObject *result_array(const Output *o);
+/* A new array for an output, its elements not set; stride NULL: C-contiguous. NULL with an exception. */
+PyObject *result_array(const Output *o, const int64_t *stride);
 /* An array for an output over the memory of a donated argument, which it keeps alive. */
-PyObject *result_over(const Output *o, PyArrayObject *base);
+PyObject *result_over(const Output *o, const int64_t *stride, PyArrayObject *base);
 /* NumPy's view of a base. */
 PyObject *result_view(const View *v, PyArrayObject *base);
 /* The lowest byte of an array's memory and one past its highest. */

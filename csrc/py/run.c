@@ -178,7 +178,8 @@ static bool make_outputs(Frame *f, const Bound *b, const Record *r)
             f->out[k] = f->cells + (e->ninputs + k) * CELL;
             continue;
         }
-        f->array[k] = b->took[k] >= 0 ? result_over(o, input_array(e, (uint32_t)b->took[k], r)) : result_array(o);
+        const int64_t *stride = b->plan->output_stride[k];
+        f->array[k] = b->took[k] >= 0 ? result_over(o, stride, input_array(e, (uint32_t)b->took[k], r)) : result_array(o, stride);
         if (!f->array[k])
             return false;
         if (b->took[k] < 0)

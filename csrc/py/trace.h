@@ -45,6 +45,7 @@ typedef struct {
 typedef struct {
     ResultKind kind;
     int output, input;
+    bool contiguous;            /* NEW, NEW_VIEW: NumPy's array is C-contiguous whatever the arguments' layouts are, or is to be */
     bool numpy_scalar;          /* NEW: a 0-d result that NumPy returns as a scalar */
     View *view;                 /* *_VIEW; in the arena */
     PyObject *object;           /* OBJECT */

@@ -157,8 +157,6 @@ Id map_write(Graph *g, const Map *m, Id base, Id value);
 /* Strides and offset of the view of an array of this shape: of `base` strides and in their unit, or (NULL) C-contiguous and in
  * elements. false: not known before the run. */
 bool map_strides(const Map *m, int rank, const int64_t *shape, const int64_t *base, int64_t *stride, int64_t *offset);
-/* NumPy's rule for a reshape without a copy. */
-bool reshape_strides(int rank, const int64_t *shape, const int64_t *stride, int new_rank, const int64_t *new_shape, int64_t *new_stride);
 /* The View of a chain of static basic maps; false if it has others. */
 bool map_view(const Map *m, int base_rank, View *out);
 

@@ -13,7 +13,7 @@ const char *driver_message(const Err *e) { return e->kind ? e->msg : NULL; }
 
 typedef struct { Plan *plan; char *text; } Driven;
 
-/* strides: MAX_RANK words per input, and two that say whether its bytes are swapped and whether it is donated; into: per output. NULL with the graph's error. */
+/* strides: MAX_RANK words per input, and two that say whether its bytes are swapped and whether it is donated; into: per output, -1: a new array, -2: one in NumPy's order of axes. NULL with the graph's error. */
 Plan *driver_plan(Graph *g, const int64_t *strides, const int32_t *into, int vector_bytes)
 {
     PlanInput *in = calloc(g->inputs.len + 1, sizeof *in);
@@ -24,7 +24,7 @@ Plan *driver_plan(Graph *g, const int64_t *strides, const int32_t *into, int vec
         in[i].donated = strides[i * (MAX_RANK + 2) + MAX_RANK + 1];
         in[i].writable = true;
     }
-    for (uint32_t i = 0; i < g->outputs.len; i++) out[i].into = into[i];
+    for (uint32_t i = 0; i < g->outputs.len; i++) out[i] = (PlanOutput){ .into = into[i] < 0 ? -1 : into[i], .ordered = into[i] == -2 };
     Target target = { .level = cpu_host()->level, .vector_bytes = vector_bytes, .l1 = 32768, .l2 = 1 << 20 };
     Plan *p = plan_make(g->arena, g, in, out, &target);
     free(in);
@@ -50,6 +50,13 @@ char *driver_text(const Plan *p)
 uint32_t driver_launches(const Plan *p) { return p->launches.len; }
 
 int64_t driver_peak(const Plan *p) { return p->peak; }
+
+/* Whether new output i is not C-contiguous; its strides. */
+bool driver_strides(const Plan *p, uint32_t i, int rank, int64_t *stride)
+{
+    if (p->output_stride[i]) memcpy(stride, p->output_stride[i], sizeof *stride * (size_t)rank);
+    return p->output_stride[i] != NULL;
+}
 
 /* The input whose memory output i took over, or -1. */
 int32_t driver_took(const Plan *p, uint32_t i) { return p->output_slot[i] < p->ninputs ? (int32_t)p->output_slot[i] : -1; }

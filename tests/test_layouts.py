@@ -1,0 +1,106 @@
+"""The strides of results are NumPy's: the order of the axes follows the arguments where NumPy's does."""
+import numpy as np
+import pytest
+
+import pyxla
+
+C = np.arange(24.0).reshape(2, 3, 4)
+F = np.asfortranarray(C)
+M = C.transpose(1, 0, 2)                                    # neither: the axes in the order 1, 0, 2
+P = np.asfortranarray(np.arange(30.0).reshape(5, 6))
+Q = np.arange(30.0).reshape(5, 6)
+
+EXPRESSIONS = {
+    "transpose": lambda C, F, M, P, Q: (P.T * 2, Q.T * 2 + 1, C.T + C.T, C.swapaxes(0, 1) * 2, np.moveaxis(C, 0, -1) - 1),
+    "one order": lambda C, F, M, P, Q: (F * 2, M * 2, F + F, np.exp(M) / (M + 1), F > 1, np.divmod(F, 2)[1], np.sqrt(P), -M),
+    "two orders": lambda C, F, M, P, Q: (F + C, C + F, P + Q, P * Q, Q[:5, :5].T + Q[:5, :5], np.logaddexp(F, C)),
+    "broadcast": lambda C, F, M, P, Q: (F + np.ones(4), np.ones((3, 1)) + F, P[:, None, :] * np.ones((2, 1)), P[None] * 2, P[:, None] + 1,
+                                        np.broadcast_to(Q[0][:, None], (6, 4)) * 2, P[:, :1] * Q[:1]),
+    "steps": lambda C, F, M, P, Q: (F[:, ::2] * 2, F[:, ::-1] * 2, C[:, ::-1] * 2, M[::-1, ::-1] + 1, P[1:4, ::-2] * 2),
+    "casts": lambda C, F, M, P, Q: (F.astype("float32"), M.astype("int64"), F.copy(), np.copy(F), np.clip(M, 0, 1)),
+    "where": lambda C, F, M, P, Q: (np.where(F > 2, F, 0), np.where(F > 2, C, 0), np.where(M > 1, M, -M)),
+    "reductions": lambda C, F, M, P, Q: (F.sum(0), F.sum(1), F.sum(2), M.sum(1), M.max(2), F.mean(0), F.var(0), F.std(2), (F > 1).any(0),
+                                         F.sum(0, keepdims=True), M.sum(1, keepdims=True), F.sum((0, 2)), F.argmax(0), F.argmax(2)),
+    "scans": lambda C, F, M, P, Q: (F.cumsum(0), F.cumsum(2), np.cumprod(M, 1)),
+    "joins": lambda C, F, M, P, Q: (np.concatenate([F, F], 1), np.concatenate([F, C], 1), np.concatenate([M, M], 0), np.stack([F, F]),
+                                    np.stack([F, F], -1), np.pad(F, 1), np.pad(M, 1)),
+    "moves": lambda C, F, M, P, Q: (np.flip(F, 0) * 1, np.roll(F, 1, 1), np.tile(P, (2, 2)), np.repeat(P, 2, 0), np.diff(F, axis=0)),
+    "reshapes": lambda C, F, M, P, Q: (F.reshape(6, 4) * 1, C.reshape(6, 4) * 1, P.reshape(5, 1, 6) * 2, (F * 2)[None], (F * 3).reshape(2, 12)),
+    "products": lambda C, F, M, P, Q: (P.T @ Q, P @ Q.T, F.swapaxes(1, 2) @ F, np.outer(P[0], Q[0])),
+    "views of results": lambda C, F, M, P, Q: ((P * 2).T, (Q * 2).T, (M + 1).transpose(1, 0, 2)),
+    "rows": lambda C, F, M, P, Q: (np.exp(P - P.max(1, keepdims=True)), P / P.sum(0), P.var(1, keepdims=True) * np.ones((1, 6))),
+}
+
+
+def strides(a):
+    return tuple(s for s, n in zip(a.strides, a.shape) if n > 1)
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_strides_are_numpys(name):
+    f = EXPRESSIONS[name]
+    jitted = pyxla.jit(f)
+    for k, (w, g) in enumerate(zip(f(C, F, M, P, Q), jitted(C, F, M, P, Q))):
+        np.testing.assert_allclose(g, w, rtol=1e-12, err_msg=f"result {k}")
+        assert strides(g) == strides(w), f"result {k}: {g.strides}, NumPy's are {w.strides}"
+
+
+def test_results_own_their_memory_in_any_order():
+    y = pyxla.jit(lambda x: x.T * 2)(Q)
+    assert y.flags.owndata and y.flags.writeable and y.flags.f_contiguous and not y.flags.c_contiguous and y.base is None
+    y = pyxla.jit(lambda x: x.T * 2)(P)
+    assert y.flags.owndata and y.flags.c_contiguous
+
+
+def test_a_layout_is_planned_not_traced():
+    f = pyxla.jit(lambda x, y: x * 2 + y)
+    for x in (Q, P, Q[::-1], P[:, ::-1]):
+        for y in (Q + 1, P + 1):
+            got = f(x, y)
+            np.testing.assert_array_equal(got, x * 2 + y)
+            assert strides(got) == strides(x * 2 + y)
+    assert f.cache_info().traces == 1
+
+
+def test_results_that_share_a_base():
+    @pyxla.jit
+    def f(x):
+        y = x * 2
+        return y, y.T, y[1:], y.reshape(-1)
+
+    for x in (Q, P):
+        whole, turned, part, flat = f(x)
+        np.testing.assert_array_equal(whole, x * 2)
+        np.testing.assert_array_equal(turned, whole.T)
+        np.testing.assert_array_equal(part, whole[1:])
+        np.testing.assert_array_equal(flat, (x * 2).reshape(-1))
+        assert np.shares_memory(whole, turned) and np.shares_memory(whole, part)
+        y = x * 2
+        assert np.shares_memory(whole, flat) == np.shares_memory(y, y.reshape(-1))
+
+
+def test_written_arguments_keep_their_layout():
+    @pyxla.jit
+    def f(x, y):
+        x += y
+        x[1:] *= 2
+        return x + 1
+
+    for x in (Q, P, M[0]):
+        a, b = x.copy("K"), x.copy("K")
+        got, want = f(a, x), f.__wrapped__(b, x)
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(got, want)
+        assert strides(a) == strides(b) and strides(got) == strides(want)
+
+
+def test_donated_in_fortran_order():
+    f = pyxla.jit(lambda x, y: x + y, donate_argnums=0)
+    x = P.copy("K")
+    got = f(x, P)
+    assert np.shares_memory(got, x)
+    np.testing.assert_array_equal(got, P * 2)
+    x = P.copy("K")
+    got = f(x, Q)                                           # C order wins: another layout
+    assert not np.shares_memory(got, x)
+    np.testing.assert_array_equal(got, P + Q)

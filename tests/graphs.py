@@ -176,6 +176,9 @@ class Graphs:
         start = [0 if n == 0 else s for s, n in zip(start, v.shape)]
         return self.node(self.c.graph_slice_const(self.g, a.id, ints(start), ints(step), ints(v.shape)), v)
 
+    def gather(self, a, *index):
+        return self.add("gather", [a, *index], [], a.value[tuple(i.value for i in index)])
+
     def update(self, a, v, *slices):
         out = a.value.copy()
         out[slices] = v.value

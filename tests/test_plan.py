@@ -288,7 +288,7 @@ def random_program(rng, g):
         return g.elementwise("remainder", n, g.number(7, dtype)) if n.value.size and np.abs(n.value).max() > 1000 else n
 
     for _ in range(rng.randrange(2, 14)):
-        kind, x = rng.randrange(13), pick()
+        kind, x = rng.randrange(14), pick()
         r = x.value.ndim
         if kind == 0:
             pool.append(g.elementwise(rng.choice(UNARY), x))
@@ -338,6 +338,8 @@ def random_program(rng, g):
         elif kind == 12:
             a, b = g.host(x, pick(), rng.randrange(3))
             pool += [small(a), g.cast(b, dtype)] if rng.random() < 0.7 else [small(a)]
+        elif kind == 13 and r and x.value.size:
+            pool.append(g.gather(x, *random_index(rng, g, pool, dims, x.shape[:rng.randrange(1, r + 1)])))
     for i, x in enumerate(inputs):
         same = [p for p in pool if p.shape == x.shape and p not in inputs]
         if same and i not in written and rng.random() < 0.4:
@@ -345,6 +347,17 @@ def random_program(rng, g):
     outs = [rng.choice(pool[-4:]) for _ in range(rng.randrange(1, 4))]
     into = [rng.choice([-1, -2, -2]) for _ in outs] + list(written)
     return outs + list(written.values()), into
+
+
+def random_index(rng, g, pool, dims, extents):
+    """Index arrays of one shape for axes of these extents: inputs, or computed from what is there."""
+    near = [p for p in pool[-6:] if p.value.dtype.kind in "iu" and p.value.ndim < 3 and p.value.size]
+    if near and rng.random() < 0.6:
+        x = g.cast(rng.choice(near), "int64")
+        return [g.elementwise("remainder", x if rng.random() < 0.5 else g.elementwise("add", x, g.number(k, "int64")), g.number(n, "int64"))
+                for k, n in enumerate(extents)]
+    shape, r = tuple(rng.sample(dims, rng.randrange(0, 3))), np.random.default_rng(rng.randrange(2**32))
+    return [g.input(r.integers(0, n, shape)) for n in extents]
 
 
 def compatible(a, b):

@@ -396,6 +396,15 @@ Id graph_slice(Graph *g, Id a, const Id *start, const int64_t *step, const Dim *
     return plain(g, OP_slice, in, 1 + rank, attr, 2 * rank);
 }
 
+Id graph_gather(Graph *g, Id x, const Id *index, int n)
+{
+    Id in[1 + MAX_RANK] = { x };
+    if (n > MAX_RANK)
+        return err_set(g->err, ERR_INDEX, "more than %d index arrays", MAX_RANK);
+    memcpy(in + 1, index, (size_t)n * sizeof *index);
+    return plain(g, OP_gather, in, 1 + n, NULL, 0);
+}
+
 static void const_offsets(Graph *g, int rank, const int64_t *start, Id *out)
 {
     for (int i = 0; i < rank; i++)

@@ -283,6 +283,43 @@ static bool infer_slice(Infer *f)
     return check_box(f, 1, f->attr, f->attr + rank) && result(f, (Dtype)input(f, 0)->dtype, f->attr + rank, rank);
 }
 
+/* Index arrays for the leading axes of x, from input `first` on. */
+static bool check_index(const Infer *f, int first)
+{
+    int n = f->nin - first;
+    if (n < 1 || n > input(f, 0)->rank)
+        return broken(f, "gather or scatter: the number of index arrays");
+    for (int k = 0; k < n; k++) {
+        if (input(f, first + k)->dtype != DT_int64
+            || !shape_eq(f->g, input_shape(f, first), input(f, first)->rank, input_shape(f, first + k), input(f, first + k)->rank))
+            return broken(f, "index arrays that are no int64 or differ in shape");
+        if (dim_hi(f->g, input_shape(f, 0)[k]) == 0 && node_size(f->g, f->in[first]))
+            return refuse(f, ERR_INDEX, "index 0 is out of bounds for axis %d with size 0", k);
+    }
+    return true;
+}
+
+/* The shape of x[i_0, ...]: the index arrays' (from input `first` on), then x's other axes; false with an error. */
+static bool gathered_shape(const Infer *f, int first, Dim *shape, int *rank)
+{
+    if (!check_index(f, first))
+        return false;
+    int n = f->nin - first, rs = input(f, first)->rank, rx = input(f, 0)->rank;
+    *rank = rs + rx - n;
+    if (*rank > MAX_RANK)
+        return refuse(f, ERR_UNSUPPORTED, "an array of %d dimensions; pyxla supports %d at most", *rank, MAX_RANK);
+    memcpy(shape, input_shape(f, first), (size_t)rs * sizeof *shape);
+    memcpy(shape + rs, input_shape(f, 0) + n, (size_t)(rx - n) * sizeof *shape);
+    return true;
+}
+
+static bool infer_gather(Infer *f)
+{
+    Dim shape[MAX_RANK];
+    int rank;
+    return gathered_shape(f, 1, shape, &rank) && result(f, (Dtype)input(f, 0)->dtype, shape, rank) && fits(f);
+}
+
 /* ---- placing ---- */
 
 static bool infer_update(Infer *f)
@@ -551,6 +588,7 @@ static bool infer_check(Infer *f)
 static bool (*const rules[OP_COUNT])(Infer *) = {
     [OP_input] = infer_input, [OP_const] = infer_const, [OP_iota] = infer_iota,
     [OP_broadcast] = infer_broadcast, [OP_transpose] = infer_transpose, [OP_reshape] = infer_reshape, [OP_slice] = infer_slice,
+    [OP_gather] = infer_gather,
     [OP_update] = infer_update, [OP_concatenate] = infer_concatenate, [OP_pad] = infer_pad,
     [OP_dot] = infer_dot,
     [OP_loop] = infer_loop, [OP_cond] = infer_cond, [OP_call] = infer_call, [OP_host] = infer_host,
@@ -573,7 +611,7 @@ static bool arity_ok(Op op, int nin)
 {
     if (op == OP_broadcast || op == OP_transpose || op == OP_reshape)
         return nin == 1;
-    if (op == OP_slice || op == OP_pad || op == OP_update)
+    if (op == OP_slice || op == OP_pad || op == OP_update || op == OP_gather)
         return nin >= 1;
     return op_info[op].nin == VARIADIC || nin == op_info[op].nin;
 }

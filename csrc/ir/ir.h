@@ -121,6 +121,8 @@ Id graph_broadcast(Graph *g, Id a, const Dim *shape, int rank);
 Id graph_transpose(Graph *g, Id a, const int *perm);
 Id graph_reshape(Graph *g, Id a, const Dim *shape, int rank);
 Id graph_slice(Graph *g, Id a, const Id *start, const int64_t *step, const Dim *shape);       /* rank = a's; start: scalar nodes */
+/* x[i_0, ..., i_{n-1}]: the index arrays (int64, one shape, in range) replace x's first n axes by their own. */
+Id graph_gather(Graph *g, Id x, const Id *index, int n);
 Id graph_slice_const(Graph *g, Id a, const int64_t *start, const int64_t *step, const Dim *shape);
 Id graph_update(Graph *g, Id a, Id v, const Id *start, const int64_t *step);
 Id graph_update_const(Graph *g, Id a, Id v, const int64_t *start, const int64_t *step);

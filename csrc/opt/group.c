@@ -53,6 +53,7 @@ typedef struct {
     Own own;
     VEC(Leaf) leaves;
     uint32_t low;                /* the lowest group that may evaluate the node if it joins no leaf's group */
+    uint32_t ready;              /* the lowest group that finds the copies of inputs made */
     uint32_t best;               /* the highest group among the leaves */
     uint32_t ops;
     bool costly, ok;
@@ -81,7 +82,8 @@ static void scan_leaf(Scan *s, Id id, const Map *m)
                 leaf->sel[d] = (int8_t)k;
             }
     }
-    if (readable_from(s->gr, id, m) > s->low) s->low = readable_from(s->gr, id, m);
+    if (readable_from(s->gr, id, m) > s->ready) s->ready = readable_from(s->gr, id, m);
+    if (s->ready > s->low) s->low = s->ready;
     if (info->group + (info->group != 0) > s->low) s->low = info->group + (info->group != 0);
     if (info->group > s->best) s->best = info->group;
 }
@@ -95,10 +97,11 @@ static void scan(Scan *s, Id id, const Map *m)
     } else if (op_info[n->op].kind == KIND_VIEW) {
         Map in = *m;
         map_through(g, id, s->own.extent, &in);
-        for (int i = m->nindex; i < in.nindex; i++) {
-            Map scalar;
-            map_select(&scalar, 0, m->naxes, NULL);
-            scan(s, in.index[i].node, &scalar);
+        for (int i = map_new_index(g, id, m, &in); i < in.nindex; i++) {
+            Map at;
+            map_index(&in, i, &at);
+            s->ops++;
+            scan(s, in.index[i].node, &at);
         }
         scan(s, node_in(g, id)[0], &in);
     } else if (op_info[n->op].kind == KIND_ELEMENTWISE) {
@@ -133,7 +136,7 @@ static bool align(const Scan *s, uint32_t n, int8_t *axis)
 {
     const Group *gp = &s->gr->groups.at[n];
     uint32_t used = 0;
-    if (gp->host) return false;
+    if (gp->host || n < s->ready) return false;
     for (int j = 0; j < s->own.n; j++) axis[j] = -1;
     for (uint32_t i = 0; i < s->leaves.len; i++) {
         const Leaf *leaf = &s->leaves.at[i];
@@ -351,11 +354,37 @@ static bool visit_broadcast(Grouping *gr, Id id)
     const Graph *g = gr->g;
     Id a = node_in(g, id)[0], b = a;
     if (node_size(g, id) == node_size(g, a)) return true;
-    while (op_info[node_at(g, b)->op].kind == KIND_VIEW && !gr->info[b].group) b = node_in(g, b)[0];
+    while (op_info[node_at(g, b)->op].kind == KIND_VIEW && node_at(g, b)->op != OP_gather && !gr->info[b].group) b = node_in(g, b)[0];
     const NodeInfo *info = &gr->info[b];
+    if (node_at(g, b)->op == OP_gather && !info->group) return group_store(gr, b);
     if (op_info[node_at(g, b)->op].kind != KIND_ELEMENTWISE || info->group) return true;
     if (!info->costly && info->ops <= CHEAP_OPS) return true;
     return force_group(gr, b, 0) != 0;
+}
+
+/* Array `id`, which a gather reads, is evaluated once: it is not cheap, or more is read than there is. */
+static bool visit_gathered(Grouping *gr, Id id, int64_t reads)
+{
+    const Graph *g = gr->g;
+    Id b = id;
+    while (op_info[node_at(g, b)->op].kind == KIND_VIEW && node_at(g, b)->op != OP_gather && !gr->info[b].group) b = node_in(g, b)[0];
+    const NodeInfo *info = &gr->info[b];
+    if (node_at(g, b)->op == OP_gather && !info->group) return group_store(gr, b);
+    if (op_info[node_at(g, b)->op].kind != KIND_ELEMENTWISE || info->group) return true;
+    if (!info->costly && info->ops <= CHEAP_OPS && reads <= node_size(g, b)) return true;
+    return group_store(gr, b);
+}
+
+/* A gather floats as the other views do; the values of its index arrays are used once per element of x's other axes. */
+static bool visit_gather(Grouping *gr, Id id)
+{
+    const Graph *g = gr->g;
+    const Id *in = node_in(g, id);
+    int64_t size = node_size(g, id);
+    if (!visit_gathered(gr, in[0], size)) return false;
+    for (int k = 1; k < node_at(g, id)->nin; k++)
+        if (size != node_size(g, in[k]) && gr->info[in[k]].costly && !visit_gathered(gr, in[k], INT64_MAX)) return false;
+    return true;
 }
 
 static bool visit_elementwise(Grouping *gr, Id id)
@@ -766,6 +795,7 @@ static bool visit(Grouping *gr, Id id)
     case KIND_ELEMENTWISE: return visit_elementwise(gr, id);
     case KIND_VIEW:
         if (n->op == OP_broadcast) return visit_broadcast(gr, id);
+        if (n->op == OP_gather) return visit_gather(gr, id);
         return n->op != OP_reshape || visit_reshape(gr, id);
     case KIND_PLACE: return visit_place(gr, id);
     case KIND_REDUCE: return visit_reduce(gr, id);

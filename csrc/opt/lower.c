@@ -120,10 +120,10 @@ uint32_t lower_access(Lower *l, Id buffer, Dtype dtype, const Map *m, bool writt
     lower_steps(l, buffer, m, step, &off);
     for (int i = 0; i < l->nloops; i++) by_loop[i] = l->loop[i].domain < MAX_DOMAIN ? step[l->loop[i].domain] : 0;
     for (int i = 0; i < m->nindex; i++) {
-        Map scalar;
-        map_select(&scalar, 0, m->naxes, NULL);
+        Map at;
+        map_index(m, i, &at);
         int64_t bytes = m->index[i].factor * (m->flat ? dtype_info[b->dtype].bytes : b->stride[(int)m->index[i].row]);
-        a.index[i].val = lower_value(l, m->index[i].node, &scalar);
+        a.index[i].val = lower_value(l, m->index[i].node, &at);
         if (!a.index[i].val) return 0;
         a.index[i].coef = (Coef){ .kind = COEF_RUN, .arg = stride_arg(l, bytes, -2) };
     }
@@ -186,9 +186,9 @@ static uint32_t iota(Lower *l, const Map *m)
         v = m->off[0] || v != kernel_const(l->arena, l->k, DT_int64, 0) ? lower_op(l, OP_add, DT_int64, v, x) : x;
     }
     for (int i = 0; i < m->nindex; i++) {
-        Map scalar;
-        map_select(&scalar, 0, m->naxes, NULL);
-        uint32_t x = lower_value(l, m->index[i].node, &scalar);
+        Map at;
+        map_index(m, i, &at);
+        uint32_t x = lower_value(l, m->index[i].node, &at);
         x = lower_op(l, OP_multiply, DT_int64, x, kernel_const(l->arena, l->k, DT_int64, m->index[i].factor));
         v = lower_op(l, OP_add, DT_int64, v, x);
     }

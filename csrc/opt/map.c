@@ -27,18 +27,24 @@ uint64_t map_hash(const Map *m)
 {
     uint64_t h = hash_mix((uint64_t)m->rank * 2 + m->flat, (uint64_t)m->nindex);
     for (int i = 0; i < m->nindex; i++)
-        h = hash_mix(h + (uint64_t)m->index[i].factor, m->index[i].node * 32ull + (uint64_t)m->index[i].row);
+        h = hash_mix(h + (uint64_t)m->index[i].factor + (m->index[i].at ? map_hash(m->index[i].at) : 0), m->index[i].node * 32ull + (uint64_t)m->index[i].row);
     h = hash_bytes(m->off, sizeof m->off[0] * (size_t)m->rank, h);
     for (int d = 0; d < m->rank; d++) h = hash_bytes(m->step[d], sizeof(int64_t) * (size_t)m->naxes, h);
     return h;
+}
+
+static bool index_equal(const Map *a, const Map *b, int i)
+{
+    if (a->index[i].node != b->index[i].node || a->index[i].row != b->index[i].row || a->index[i].factor != b->index[i].factor) return false;
+    const Map *x = a->index[i].at, *y = b->index[i].at;
+    return x == y || (x && y && map_equal(x, y));
 }
 
 bool map_equal(const Map *a, const Map *b)
 {
     if (a->rank != b->rank || a->naxes != b->naxes || a->flat != b->flat || a->nindex != b->nindex) return false;
     for (int i = 0; i < a->nindex; i++)
-        if (a->index[i].node != b->index[i].node || a->index[i].row != b->index[i].row || a->index[i].factor != b->index[i].factor)
-            return false;
+        if (!index_equal(a, b, i)) return false;
     for (int d = 0; d < a->rank; d++)
         if (a->off[d] != b->off[d] || memcmp(a->step[d], b->step[d], sizeof(int64_t) * (size_t)a->naxes)) return false;
     return true;
@@ -51,6 +57,18 @@ const Map *map_copy(Arena *arena, const Map *m)
     memcpy(c, m, offsetof(Map, step));
     memcpy(c->step, m->step, sizeof m->step[0] * (size_t)m->rank);
     return c;
+}
+
+void map_index(const Map *m, int i, Map *at)
+{
+    if (m->index[i].at) *at = *m->index[i].at;
+    else map_select(at, 0, m->naxes, NULL);
+}
+
+int map_new_index(const Graph *g, Id id, const Map *before, const Map *after)
+{
+    int first = node_at(g, id)->op == OP_gather ? after->nindex - node_at(g, id)->nin + 1 : before->nindex;
+    return first < 0 ? 0 : first;
 }
 
 static void row_copy(Map *to, int td, const Map *from, int fd)
@@ -98,10 +116,39 @@ static void map_slice(const Graph *g, Id id, Map *m)
         } else if (m->nindex < KERNEL_MAX_INDEX) {
             m->index[m->nindex].node = in[1 + d];
             m->index[m->nindex].row = (int8_t)d;
+            m->index[m->nindex].at = NULL;
             m->index[m->nindex++].factor = 1;
         } else {
             err_set(g->err, ERR_UNSUPPORTED, "more than %d run-time offsets in one access; copy() the array in between", KERNEL_MAX_INDEX);
         }
+    }
+}
+
+/* The leading rows become offsets by the elements of the index arrays, which the rows of the result that are theirs read. */
+static void map_gather(const Graph *g, Id id, Map *m)
+{
+    Map old = *m, at;
+    const Id *in = node_in(g, id);
+    int n = node_at(g, id)->nin - 1, rs = node_at(g, in[1])->rank, rest = node_at(g, in[0])->rank - n;
+    memset(m, 0, sizeof *m);
+    m->rank = n + rest;
+    m->naxes = old.naxes;
+    for (int d = 0; d < rest; d++) row_copy(m, n + d, &old, rs + d);
+    memset(&at, 0, sizeof at);
+    at.rank = rs;
+    at.naxes = old.naxes;
+    for (int d = 0; d < rs; d++) row_copy(&at, d, &old, d);
+    const Map *read = rs ? map_copy(g->arena, &at) : NULL;
+    if (rs && !read) return;
+    for (int k = 0; k < n; k++) {
+        if (m->nindex == KERNEL_MAX_INDEX) {
+            err_set(g->err, ERR_UNSUPPORTED, "more than %d index arrays and run-time offsets in one access; copy() the array in between", KERNEL_MAX_INDEX);
+            return;
+        }
+        m->index[m->nindex].node = in[1 + k];
+        m->index[m->nindex].row = (int8_t)k;
+        m->index[m->nindex].at = read;
+        m->index[m->nindex++].factor = 1;
     }
 }
 
@@ -224,6 +271,7 @@ bool map_through(const Graph *g, Id id, const int64_t *extent, Map *m)
     case OP_broadcast: map_broadcast(g, id, m); return true;
     case OP_transpose: map_transpose(g, id, m); return true;
     case OP_slice: map_slice(g, id, m); return true;
+    case OP_gather: map_gather(g, id, m); return true;
     case OP_reshape: return map_reshape(g, id, extent, m);
     }
     ASSERT(!"not a view");

@@ -83,10 +83,10 @@ static void walk_view(Walk *w, Id id, const Map *m, uint8_t phase)
 {
     Map in = *m;
     map_through(w->gr->g, id, w->gp->extent, &in);
-    for (int i = m->nindex; i < in.nindex; i++) {
-        Map scalar;
-        map_select(&scalar, 0, m->naxes, NULL);
-        walk(w, in.index[i].node, &scalar, phase);
+    for (int i = map_new_index(w->gr->g, id, m, &in); i < in.nindex; i++) {
+        Map at;
+        map_index(&in, i, &at);
+        walk(w, in.index[i].node, &at, phase);
     }
     walk(w, node_in(w->gr->g, id)[0], &in, phase);
 }
@@ -171,9 +171,9 @@ static void walk_root(Walk *w, const Root *r)
     walk(w, r->value, r->carry ? to : &m, r->phase);
     if (r->check) return;
     for (int i = 0; i < to->nindex; i++) {
-        Map scalar;
-        map_select(&scalar, 0, w->gp->naxes, NULL);
-        walk(w, to->index[i].node, &scalar, r->phase);
+        Map at;
+        map_index(to, i, &at);
+        walk(w, to->index[i].node, &at, r->phase);
     }
     add_term(w, TERM_STORE, r->buffer, node_at(gr->g, r->value)->dtype, to, r->phase, r->carry);
 }

@@ -179,6 +179,18 @@ class Graphs:
     def gather(self, a, *index):
         return self.add("gather", [a, *index], [], a.value[tuple(i.value for i in index)])
 
+    def scatter(self, a, v, combine, axes, *index):
+        """a[:, i, ...] = v, or np.combine.at(...); v has the index arrays' axes first."""
+        out = a.value.copy()
+        to = np.moveaxis(out, axes, range(len(axes)))
+        key = tuple(i.value for i in index)
+        with np.errstate(all="ignore"):
+            for at in np.ndindex(*index[0].shape):
+                k = tuple(int(i[at]) for i in key)
+                to[k] = v.value[at] if not combine else getattr(np, combine)(to[k], v.value[at])
+        attrs = [self.lib.ops[combine] if combine else 0, sum(1 << d for d in axes)]
+        return self.add("scatter", [a, v, *index], attrs, out)
+
     def update(self, a, v, *slices):
         out = a.value.copy()
         out[slices] = v.value

@@ -340,6 +340,22 @@ def random_program(rng, g):
             pool += [small(a), g.cast(b, dtype)] if rng.random() < 0.7 else [small(a)]
         elif kind == 13 and r and x.value.size:
             pool.append(g.gather(x, *random_index(rng, g, pool, dims, x.shape[:rng.randrange(1, r + 1)])))
+        elif kind == 13 and r and x.value.size and x.value.dtype.name == dtype:
+            axes = sorted(rng.sample(range(r), rng.randrange(1, r + 1)))
+            index = random_index(rng, g, pool, dims, [x.shape[d] for d in axes])
+            shape = index[0].shape + tuple(n for d, n in enumerate(x.shape) if d not in axes)
+            src = [p for p in pool if p.value.dtype.name == dtype and compatible(p.shape, shape) and np.broadcast_shapes(p.shape, shape) == shape]
+            v = g.broadcast(rng.choice(src), shape) if src else g.broadcast(g.number(1, dtype), shape)
+            if rng.random() < 0.4 and r <= 4:
+                to = g.gather(g.transpose(x, axes + [d for d in range(r) if d not in axes]), *index)
+                v = g.elementwise("subtract", to, v)
+            new = small(g.scatter(x, v, rng.choice([None, None, "add", "maximum", "subtract"]), axes, *index))
+            pool.append(new)
+            for k, old in list(written.items()):
+                if old is x:
+                    written[k] = new
+            if x in inputs and rng.random() < 0.7:
+                written.setdefault(inputs.index(x), new)
     for i, x in enumerate(inputs):
         same = [p for p in pool if p.shape == x.shape and p not in inputs]
         if same and i not in written and rng.random() < 0.4:

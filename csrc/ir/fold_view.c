@@ -312,6 +312,8 @@ static Id fold_update(const Fold *f)
     return 0;
 }
 
+static Id fold_scatter(const Fold *f) { return node_size(f->g, f->in[1]) ? 0 : f->in[0]; }
+
 /* Without its empty pieces; of one piece, the piece. */
 static Id fold_concatenate(const Fold *f)
 {
@@ -402,7 +404,7 @@ static Id fold_check(const Fold *f)
 
 FoldRule *const fold_rules[OP_COUNT] = {
     [OP_broadcast] = fold_broadcast, [OP_transpose] = fold_transpose, [OP_reshape] = fold_reshape, [OP_slice] = fold_slice,
-    [OP_update] = fold_update, [OP_concatenate] = fold_concatenate, [OP_pad] = fold_pad,
+    [OP_update] = fold_update, [OP_scatter] = fold_scatter, [OP_concatenate] = fold_concatenate, [OP_pad] = fold_pad,
     [OP_reduce_sum] = fold_reduce, [OP_reduce_prod] = fold_reduce, [OP_reduce_max] = fold_reduce, [OP_reduce_min] = fold_reduce,
     [OP_reduce_any] = fold_reduce, [OP_reduce_all] = fold_reduce, [OP_reduce_argmax] = fold_arg, [OP_reduce_argmin] = fold_arg,
     [OP_cumsum] = fold_scan, [OP_cumprod] = fold_scan, [OP_cummax] = fold_scan, [OP_cummin] = fold_scan,

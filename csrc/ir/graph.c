@@ -433,6 +433,14 @@ Id graph_update_const(Graph *g, Id a, Id v, const int64_t *start, const int64_t 
     return graph_update(g, a, v, offset, step);
 }
 
+Id graph_scatter(Graph *g, Id x, Id v, Op combine, const Id *index, uint64_t axes)
+{
+    Id in[2 + MAX_RANK] = { x, v };
+    int n = __builtin_popcountll(axes & ((1ull << MAX_RANK) - 1));
+    memcpy(in + 2, index, (size_t)n * sizeof *index);
+    return plain(g, OP_scatter, in, 2 + n, (int64_t[]){ combine, (int64_t)axes }, 2);
+}
+
 Id graph_concatenate(Graph *g, const Id *in, int nin, int axis)
 {
     int64_t attr = axis;

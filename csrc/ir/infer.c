@@ -283,33 +283,36 @@ static bool infer_slice(Infer *f)
     return check_box(f, 1, f->attr, f->attr + rank) && result(f, (Dtype)input(f, 0)->dtype, f->attr + rank, rank);
 }
 
-/* Index arrays for the leading axes of x, from input `first` on. */
-static bool check_index(const Infer *f, int first)
+/* Index arrays for the axes of x in the mask, from input `first` on. */
+static bool check_index(const Infer *f, int first, uint64_t axes)
 {
-    int n = f->nin - first;
-    if (n < 1 || n > input(f, 0)->rank)
+    int n = f->nin - first, d = -1;
+    if (n < 1 || n != __builtin_popcountll(axes) || axes >> input(f, 0)->rank)
         return broken(f, "gather or scatter: the number of index arrays");
     for (int k = 0; k < n; k++) {
+        while (!(axes >> ++d & 1)) { }
         if (input(f, first + k)->dtype != DT_int64
             || !shape_eq(f->g, input_shape(f, first), input(f, first)->rank, input_shape(f, first + k), input(f, first + k)->rank))
             return broken(f, "index arrays that are no int64 or differ in shape");
-        if (dim_hi(f->g, input_shape(f, 0)[k]) == 0 && node_size(f->g, f->in[first]))
-            return refuse(f, ERR_INDEX, "index 0 is out of bounds for axis %d with size 0", k);
+        if (dim_hi(f->g, input_shape(f, 0)[d]) == 0 && node_size(f->g, f->in[first]))
+            return refuse(f, ERR_INDEX, "index 0 is out of bounds for axis %d with size 0", d);
     }
     return true;
 }
 
-/* The shape of x[i_0, ...]: the index arrays' (from input `first` on), then x's other axes; false with an error. */
-static bool gathered_shape(const Infer *f, int first, Dim *shape, int *rank)
+/* The shape of x[...] with index arrays (from input `first` on) for the axes in the mask: theirs, then x's other axes; false with an error. */
+static bool gathered_shape(const Infer *f, int first, uint64_t axes, Dim *shape, int *rank)
 {
-    if (!check_index(f, first))
+    if (!check_index(f, first, axes))
         return false;
-    int n = f->nin - first, rs = input(f, first)->rank, rx = input(f, 0)->rank;
-    *rank = rs + rx - n;
-    if (*rank > MAX_RANK)
-        return refuse(f, ERR_UNSUPPORTED, "an array of %d dimensions; pyxla supports %d at most", *rank, MAX_RANK);
-    memcpy(shape, input_shape(f, first), (size_t)rs * sizeof *shape);
-    memcpy(shape + rs, input_shape(f, 0) + n, (size_t)(rx - n) * sizeof *shape);
+    int rx = input(f, 0)->rank;
+    *rank = input(f, first)->rank;
+    if (*rank + rx - (f->nin - first) > MAX_RANK)
+        return refuse(f, ERR_UNSUPPORTED, "an array of %d dimensions; pyxla supports %d at most", *rank + rx - (f->nin - first), MAX_RANK);
+    memcpy(shape, input_shape(f, first), (size_t)*rank * sizeof *shape);
+    for (int d = 0; d < rx; d++)
+        if (!(axes >> d & 1))
+            shape[(*rank)++] = input_shape(f, 0)[d];
     return true;
 }
 
@@ -317,7 +320,7 @@ static bool infer_gather(Infer *f)
 {
     Dim shape[MAX_RANK];
     int rank;
-    return gathered_shape(f, 1, shape, &rank) && result(f, (Dtype)input(f, 0)->dtype, shape, rank) && fits(f);
+    return gathered_shape(f, 1, (1ull << (f->nin - 1)) - 1, shape, &rank) && result(f, (Dtype)input(f, 0)->dtype, shape, rank) && fits(f);
 }
 
 /* ---- placing ---- */
@@ -330,6 +333,24 @@ static bool infer_update(Infer *f)
     if (input(f, 1)->dtype != input(f, 0)->dtype)
         return refuse(f, ERR_TYPE, "a value of another dtype is written: cast it first");
     return check_box(f, 2, f->attr, input_shape(f, 1)) && result(f, (Dtype)input(f, 0)->dtype, input_shape(f, 0), rank);
+}
+
+static bool infer_scatter(Infer *f)
+{
+    Dim shape[MAX_RANK];
+    int rank;
+    if (f->nin < 3 || f->nattr != 2)
+        return broken(f, "scatter");
+    if (f->attr[0] && (f->attr[0] < 0 || f->attr[0] >= OP_COUNT || op_info[f->attr[0]].kind != KIND_ELEMENTWISE || op_info[f->attr[0]].nin != 2
+                       || op_info[f->attr[0]].result != RESULT_T || !strchr(op_info[f->attr[0]].dtypes, "biufc"[dtype_info[input(f, 0)->dtype].kind])))
+        return broken(f, "scatter with an op that does not combine elements");
+    if (input(f, 1)->dtype != input(f, 0)->dtype)
+        return refuse(f, ERR_TYPE, "a value of another dtype is written: cast it first");
+    if (!gathered_shape(f, 2, (uint64_t)f->attr[1], shape, &rank))
+        return false;
+    if (!shape_eq(f->g, shape, rank, input_shape(f, 1), input(f, 1)->rank))
+        return broken(f, "scatter of a value of another shape");
+    return result(f, (Dtype)input(f, 0)->dtype, input_shape(f, 0), input(f, 0)->rank);
 }
 
 static bool check_piece(const Infer *f, int k, int64_t axis)
@@ -589,7 +610,7 @@ static bool (*const rules[OP_COUNT])(Infer *) = {
     [OP_input] = infer_input, [OP_const] = infer_const, [OP_iota] = infer_iota,
     [OP_broadcast] = infer_broadcast, [OP_transpose] = infer_transpose, [OP_reshape] = infer_reshape, [OP_slice] = infer_slice,
     [OP_gather] = infer_gather,
-    [OP_update] = infer_update, [OP_concatenate] = infer_concatenate, [OP_pad] = infer_pad,
+    [OP_update] = infer_update, [OP_concatenate] = infer_concatenate, [OP_pad] = infer_pad, [OP_scatter] = infer_scatter,
     [OP_dot] = infer_dot,
     [OP_loop] = infer_loop, [OP_cond] = infer_cond, [OP_call] = infer_call, [OP_host] = infer_host,
     [OP_item] = infer_item, [OP_check] = infer_check,
@@ -611,7 +632,7 @@ static bool arity_ok(Op op, int nin)
 {
     if (op == OP_broadcast || op == OP_transpose || op == OP_reshape)
         return nin == 1;
-    if (op == OP_slice || op == OP_pad || op == OP_update || op == OP_gather)
+    if (op == OP_slice || op == OP_pad || op == OP_update || op == OP_gather || op == OP_scatter)
         return nin >= 1;
     return op_info[op].nin == VARIADIC || nin == op_info[op].nin;
 }

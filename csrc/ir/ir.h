@@ -126,6 +126,8 @@ Id graph_gather(Graph *g, Id x, const Id *index, int n);
 Id graph_slice_const(Graph *g, Id a, const int64_t *start, const int64_t *step, const Dim *shape);
 Id graph_update(Graph *g, Id a, Id v, const Id *start, const int64_t *step);
 Id graph_update_const(Graph *g, Id a, Id v, const int64_t *start, const int64_t *step);
+/* x with x[index] = v (combine 0) or x[index] = combine(x[index], v), in C order of the index arrays of the n axes in the mask. */
+Id graph_scatter(Graph *g, Id x, Id v, Op combine, const Id *index, uint64_t axes);
 Id graph_concatenate(Graph *g, const Id *in, int nin, int axis);
 Id graph_pad(Graph *g, Id a, Id fill, const int64_t *before, const int64_t *after);
 Id graph_reduce(Graph *g, Op op, Id a, uint64_t axes, double ddof);              /* ddof: reduce_var only */

@@ -129,6 +129,7 @@ static bool disjoint(const Share *s, const Term *a, uint32_t n, const Term *b, u
 static bool use_precedes(const Share *s, const Term *t, uint32_t n, const Term *store, uint32_t m)
 {
     if (n != m) return n < m || disjoint(s, t, n, store, m);
+    if (s->gr->groups.at[n].scan && s->gr->groups.at[n].roots.at[0].scatter) return false;      /* an element may be written twice */
     if (t->kind != TERM_LOAD || t->box || s->gr->groups.at[n].dot) return false;
     return load_precedes(t, store) && t->dtype == store->dtype && map_equal(t->map, store->map);
 }
@@ -260,7 +261,7 @@ static void share_updates(Share *s)
 {
     const Graph *g = s->gr->g;
     for (Id c = 1; c < s->gr->nnodes; c++) {
-        if (node_at(g, c)->op != OP_update || !s->gr->info[c].stored || s->b->at.at[c].shares) continue;
+        if ((node_at(g, c)->op != OP_update && node_at(g, c)->op != OP_scatter) || !s->gr->info[c].stored || s->b->at.at[c].shares) continue;
         Id x = carried_buffer(s, c);
         if (x && may_take_over(s, c, x)) take_over(s, c, x);
     }

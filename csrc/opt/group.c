@@ -678,6 +678,65 @@ static bool place_update(Place *p, Id id, const Box *outer)
     return place_piece(p, in[1], box);
 }
 
+/* Whether the scanned node reads the array that chain `x` of places changes, or a version of it. */
+static bool reads_chain(const Scan *s, Id x)
+{
+    enum { MAX_CHAIN = 64 };
+    const Graph *g = s->gr->g;
+    for (int steps = 0; x; steps++) {
+        if (steps == MAX_CHAIN) return true;
+        for (uint32_t i = 0; i < s->leaves.len; i++) if (s->leaves.at[i].id == x) return true;
+        OpKind kind = op_info[node_at(g, x)->op].kind;
+        x = kind == KIND_PLACE || kind == KIND_VIEW ? node_in(g, x)[0] : 0;
+    }
+    return false;
+}
+
+/* What a scatter needs of an operand is stored before, if it reads the array that the scatter changes: all of it is read before the first
+ * element is written. */
+static bool store_before(Grouping *gr, Id id, Id x)
+{
+    Scan s;
+    if (op_info[node_at(gr->g, id)->op].kind == KIND_SOURCE) return true;      /* an argument itself: then the change is made in a copy */
+    if (!scan_node(&s, gr, id)) return false;
+    return !reads_chain(&s, x) || group_store(gr, id);
+}
+
+/* x is written first, then v's elements in order: a group of its own, which runs through the axes of the index arrays one by one. */
+static bool place_scatter(Place *p, Id id)
+{
+    Grouping *gr = p->gr;
+    const Graph *g = gr->g;
+    const Id *in = node_in(g, id);
+    Id x = in[0];
+    Scan s;
+    int8_t axis[MAX_RANK];
+    for (int i = 1; i < node_at(g, id)->nin; i++)
+        if (!store_before(gr, in[i], x)) return false;
+    if (gr->info[x].inner) {
+        if (!place_node(p, x, NULL)) return false;
+    } else if (node_at(g, x)->op == OP_input || gr->info[x].group) {
+        if (!carry_box(p, x, NULL, node_shape(g, x))) return false;
+    } else {
+        p->below++;
+        if (!place_value(p, x, NULL)) return false;
+        p->below--;
+    }
+    p->floor = p->last + 1;
+    if (!scan_node(&s, gr, in[1])) return false;
+    uint32_t n = group_new(gr, s.own.n, s.own.extent);     /* above all others */
+    if (!n) return false;
+    for (int d = 0; d < node_at(g, in[1])->rank; d++) axis[d] = s.own.of[d];
+    Root *r = add_root(gr, n, in[1], p->buffer, axis, 0);
+    if (!r) return false;
+    r->scatter = id;
+    gr->groups.at[n].scan = true;
+    for (int d = 0; d < node_at(g, in[2])->rank; d++)
+        if (axis[d] >= 0) gr->groups.at[n].reduced |= 1u << axis[d];
+    p->last = n;
+    return note_scanned(&s, n);
+}
+
 static bool place_concatenate(Place *p, Id id, const Box *outer)
 {
     const Graph *g = p->gr->g;
@@ -701,6 +760,9 @@ static bool place_node(Place *p, Id id, const Box *outer)
     switch (node_at(p->gr->g, id)->op) {
     case OP_update: return place_update(p, id, outer);
     case OP_concatenate: return place_concatenate(p, id, outer);
+    case OP_scatter:
+        ASSERT(!outer);
+        return place_scatter(p, id);
     }
     return err_set(p->gr->g->err, ERR_INTERNAL, "no place rule for %s", op_info[node_at(p->gr->g, id)->op].name);
 }
@@ -771,6 +833,13 @@ static bool has_dynamic_offset(const Graph *g, Id id)
     return false;
 }
 
+/* Whether a scatter is among the places that would be written straight into the buffer of another place with v. */
+static bool holds_scatter(const Grouping *gr, Id v)
+{
+    while (node_at(gr->g, v)->op == OP_update && gr->info[node_in(gr->g, v)[0]].inner) v = node_in(gr->g, v)[0];
+    return node_at(gr->g, v)->op == OP_scatter;
+}
+
 static void mark_inner(Grouping *gr)
 {
     const Graph *g = gr->g;
@@ -780,8 +849,9 @@ static void mark_inner(Grouping *gr)
         for (int i = 0; i < n->nin; i++) {
             Id v = node_in(g, id)[i];
             if (op_info[node_at(g, v)->op].kind != KIND_PLACE || gr->info[v].uses != 1) continue;
-            bool below = n->op == OP_update && i == 0;
-            if (n->op == OP_update && i > 1) continue;
+            bool below = n->op != OP_concatenate && i == 0;
+            if (i > 1 && n->op != OP_concatenate) continue;
+            if (n->op == OP_scatter ? !below : !below && holds_scatter(gr, v)) continue;
             gr->info[v].inner = below || (!has_dynamic_offset(g, v) && !has_dynamic_offset(g, id));
         }
     }

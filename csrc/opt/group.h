@@ -38,6 +38,7 @@ typedef struct {
     int8_t axis[MAX_RANK];       /* of the value, as in NodeInfo */
     bool carry;                  /* old contents of an update, from the same box of `value`: dropped where the buffer takes over its slot */
     Id check;                    /* a check node instead of a store */
+    Id scatter;                  /* the scatter node whose value this is: stored at the elements of its index arrays, in their order */
     uint8_t phase;               /* the loop it is stored in */
 } Root;
 
@@ -45,7 +46,7 @@ typedef struct {
     int naxes;
     int64_t extent[MAX_DOMAIN];
     uint32_t reduced;            /* mask of the axes that reductions (or a scan) run over */
-    bool scan;                   /* the reduced axis is scanned, in order */
+    bool scan;                   /* the reduced axes are run through in order: a scan's axis, or those of a scatter's index arrays */
     bool carry;                  /* holds one carry root and nothing else */
     bool closed;                 /* full-size nodes after the reduction stay out: it is split over grid points */
     Id dot;                      /* the product whose result the members finish */

@@ -31,7 +31,7 @@
 #include "ir/ir.h"
 
 #define KERNEL_MAX_AXES 12
-#define KERNEL_MAX_INDEX 4
+#define KERNEL_MAX_INDEX 8
 #define KERNEL_MAX_LANES 256
 
 typedef struct { int64_t lit; int32_t arg; } Size;          /* arg >= 0: args[arg], else lit */

@@ -211,7 +211,13 @@ static void store_root(Lower *l, const Root *r)
         lower_stmt(l, (Stmt){ .kind = STMT_CHECK, .a = v, .b = code + 1, .c = status });
         return;
     }
-    uint32_t x = lower_access(l, r->buffer, node_at(l->gr->g, r->value)->dtype, to, true);
+    Dtype dt = node_at(l->gr->g, r->value)->dtype;
+    uint32_t x = lower_access(l, r->buffer, dt, to, true);
+    Op combine = r->scatter ? (Op)node_attr(l->gr->g, r->scatter)[0] : OP_none;
+    if (combine) {
+        uint32_t old = kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dt, .a = x });
+        v = lower_op(l, combine, dt, old, v);
+    }
     lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = x, .b = v });
 }
 

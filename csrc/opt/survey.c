@@ -141,8 +141,38 @@ bool root_is_row(const Grouping *gr, const Group *gp, const Root *r)
     return true;
 }
 
+/* Where the elements of scatter node r->scatter's value go: its indexed axes by the index arrays, the others as they are. */
+static const Map *scatter_map(Grouping *gr, const Group *gp, const Root *r)
+{
+    const Graph *g = gr->g;
+    const Id *index = node_in(g, r->scatter) + 2;
+    int rs = node_at(g, index[0])->rank, rest = rs, k = 0;
+    Map m, at;
+    memset(&m, 0, sizeof m);
+    map_select(&at, rs, gp->naxes, r->axis);
+    const Map *read = rs ? map_copy(gr->arena, &at) : NULL;
+    m.rank = node_at(g, r->scatter)->rank;
+    m.naxes = gp->naxes;
+    for (int d = 0; d < m.rank; d++) {
+        if (!(node_attr(g, r->scatter)[1] >> d & 1)) {
+            if (r->axis[rest] >= 0) m.step[d][r->axis[rest]] = 1;
+            rest++;
+        } else if (k == KERNEL_MAX_INDEX) {
+            err_set(g->err, ERR_UNSUPPORTED, "a store through more than %d index arrays; reshape the array first", KERNEL_MAX_INDEX);
+            return NULL;
+        } else {
+            m.index[m.nindex].node = index[k++];
+            m.index[m.nindex].row = (int8_t)d;
+            m.index[m.nindex].at = read;
+            m.index[m.nindex++].factor = 1;
+        }
+    }
+    return map_copy(gr->arena, &m);
+}
+
 const Map *root_map(Grouping *gr, const Group *gp, const Root *r)
 {
+    if (r->scatter) return scatter_map(gr, gp, r);
     Map m;
     map_select(&m, node_at(gr->g, r->value)->rank, gp->naxes, r->axis);
     const Box *b = r->box;
@@ -156,6 +186,7 @@ const Map *root_map(Grouping *gr, const Group *gp, const Root *r)
         }
         m.index[m.nindex].node = b->node[d];
         m.index[m.nindex].row = (int8_t)d;
+        m.index[m.nindex].at = NULL;
         m.index[m.nindex++].factor = b->factor[d];
     }
     return map_copy(gr->arena, &m);

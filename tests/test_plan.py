@@ -288,7 +288,7 @@ def random_program(rng, g):
         return g.elementwise("remainder", n, g.number(7, dtype)) if n.value.size and np.abs(n.value).max() > 1000 else n
 
     for _ in range(rng.randrange(2, 14)):
-        kind, x = rng.randrange(14), pick()
+        kind, x = rng.randrange(15), pick()
         r = x.value.ndim
         if kind == 0:
             pool.append(g.elementwise(rng.choice(UNARY), x))
@@ -340,7 +340,7 @@ def random_program(rng, g):
             pool += [small(a), g.cast(b, dtype)] if rng.random() < 0.7 else [small(a)]
         elif kind == 13 and r and x.value.size:
             pool.append(g.gather(x, *random_index(rng, g, pool, dims, x.shape[:rng.randrange(1, r + 1)])))
-        elif kind == 13 and r and x.value.size and x.value.dtype.name == dtype:
+        elif kind == 14 and r and x.value.size and x.value.dtype.name == dtype:
             axes = sorted(rng.sample(range(r), rng.randrange(1, r + 1)))
             index = random_index(rng, g, pool, dims, [x.shape[d] for d in axes])
             shape = index[0].shape + tuple(n for d, n in enumerate(x.shape) if d not in axes)

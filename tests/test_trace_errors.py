@@ -52,8 +52,6 @@ UNSUPPORTED = [
     (lambda x: np.array2string(x), "numpy.array2string", "format it outside"),
     (lambda x: np.isnat(x), "numpy.isnat", "compute it outside"),
     (lambda x: x.flags, "ndarray.flags", "any memory layout"),
-    (lambda x: x[x > 0], "an array of bools", "np.where"),
-    (lambda x: x[[0, 1]], "an array or a list", "slices"),
     (lambda x: np.add(x, 1, where=x > 1), "where= of a ufunc without out=", "np.where"),
 ]
 

@@ -155,6 +155,9 @@ bool node_const(const Graph *g, Id id, int64_t *bits);
 /* Number of elements; a product with a runtime extent uses its upper bound. */
 int64_t node_size(const Graph *g, Id id);
 
+/* Bounds of an integer (or bool) node's elements, inclusive, as far as the graph shows them (range.c); false if they may not fit an int64. */
+bool node_range(const Graph *g, Id id, int64_t *lo, int64_t *hi);
+
 /* ---- dimensions (shape.c) ---- */
 Dim dim_affine(Graph *g, int64_t constant, const Id *scalar, const int64_t *factor, int n);   /* number if n comes to 0 */
 Dim dim_add(Graph *g, Dim a, Dim b);

@@ -857,31 +857,6 @@ static void mark_inner(Grouping *gr)
     }
 }
 
-static bool visit(Grouping *gr, Id id)
-{
-    const Node *n = node_at(gr->g, id);
-    switch ((OpKind)op_info[n->op].kind) {
-    case KIND_SOURCE: return true;
-    case KIND_ELEMENTWISE: return visit_elementwise(gr, id);
-    case KIND_VIEW:
-        if (n->op == OP_broadcast) return visit_broadcast(gr, id);
-        if (n->op == OP_gather) return visit_gather(gr, id);
-        return n->op != OP_reshape || visit_reshape(gr, id);
-    case KIND_PLACE: return visit_place(gr, id);
-    case KIND_REDUCE: return visit_reduce(gr, id);
-    case KIND_SCAN: return visit_scan(gr, id);
-    case KIND_DOT: return visit_dot(gr, id);
-    case KIND_CONTROL:
-        if (n->op == OP_check) return true;
-        if (n->op == OP_host) return host_visit(gr, id);
-        if (n->op != OP_item || node_at(gr->g, node_in(gr->g, id)[0])->op != OP_host) break;
-        host_visit_item(gr, id);
-        return true;
-    case KIND_COMPOSITE: break;
-    }
-    return err_set(gr->g->err, ERR_UNSUPPORTED, "%s cannot be compiled yet", op_info[n->op].name);
-}
-
 /* A check of what a host call gave: a root of a later group. */
 static bool add_item_check(Grouping *gr, Id id, Id pred)
 {
@@ -907,6 +882,31 @@ static bool add_check(Grouping *gr, Id id)
     return r != NULL;
 }
 
+static bool visit(Grouping *gr, Id id)
+{
+    const Node *n = node_at(gr->g, id);
+    switch ((OpKind)op_info[n->op].kind) {
+    case KIND_SOURCE: return true;
+    case KIND_ELEMENTWISE: return visit_elementwise(gr, id);
+    case KIND_VIEW:
+        if (n->op == OP_broadcast) return visit_broadcast(gr, id);
+        if (n->op == OP_gather) return visit_gather(gr, id);
+        return n->op != OP_reshape || visit_reshape(gr, id);
+    case KIND_PLACE: return visit_place(gr, id);
+    case KIND_REDUCE: return visit_reduce(gr, id);
+    case KIND_SCAN: return visit_scan(gr, id);
+    case KIND_DOT: return visit_dot(gr, id);
+    case KIND_CONTROL:
+        if (n->op == OP_check) return add_check(gr, id);
+        if (n->op == OP_host) return host_visit(gr, id);
+        if (n->op != OP_item || node_at(gr->g, node_in(gr->g, id)[0])->op != OP_host) break;
+        host_visit_item(gr, id);
+        return true;
+    case KIND_COMPOSITE: break;
+    }
+    return err_set(gr->g->err, ERR_UNSUPPORTED, "%s cannot be compiled yet", op_info[n->op].name);
+}
+
 static bool add_output(Grouping *gr, uint32_t i)
 {
     Id *base = vec_push(gr->arena, &gr->out_base);
@@ -914,6 +914,36 @@ static bool add_output(Grouping *gr, uint32_t i)
     Id o = gr->g->outputs.at[i];
     *base = node_at(gr->g, o)->op == OP_input ? o : group_base(gr, o);
     return *base == o && node_at(gr->g, o)->op == OP_input ? true : group_store(gr, *base);
+}
+
+/* Checks of values that are computed from arguments alone, element by element, come before all else: what is written later may then lie in the
+ * memory of an argument. Marks them and what they need. */
+static bool mark_early(const Grouping *gr, bool *early)
+{
+    const Graph *g = gr->g;
+    bool *plain = arena_alloc(gr->arena, g->nodes.len);
+    if (!plain) return false;
+    for (Id id = 1; id < g->nodes.len; id++) {
+        OpKind kind = op_info[node_at(g, id)->op].kind;
+        plain[id] = kind == KIND_SOURCE || kind == KIND_VIEW || kind == KIND_ELEMENTWISE || node_at(g, id)->op == OP_check;
+        for (int i = 0; i < node_at(g, id)->nin; i++) plain[id] = plain[id] && plain[node_in(g, id)[i]];
+    }
+    for (Id id = g->nodes.len - 1; id > 0; id--) {
+        early[id] = early[id] || (plain[id] && node_at(g, id)->op == OP_check);
+        for (int i = 0; early[id] && i < node_at(g, id)->nin; i++) early[node_in(g, id)[i]] = true;
+    }
+    return true;
+}
+
+static bool visit_all(Grouping *gr)
+{
+    const Graph *g = gr->g;
+    bool *early = arena_alloc(gr->arena, g->nodes.len);
+    if (!early || !mark_early(gr, early)) return false;
+    for (int late = 0; late < 2; late++)
+        for (Id id = 1; id < g->nodes.len; id++)
+            if (early[id] == !late && (gr->info[id].uses || node_at(g, id)->op == OP_check) && !visit(gr, id)) return false;
+    return true;
 }
 
 Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target)
@@ -926,10 +956,7 @@ Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target
     if (!gr->info || !gr->copy_group || !vec_push(a, &gr->groups)) return NULL;
     count_uses(gr);
     mark_inner(gr);
-    for (Id id = 1; id < g->nodes.len; id++)
-        if ((gr->info[id].uses || node_at(g, id)->op == OP_check) && !visit(gr, id)) return NULL;
-    for (uint32_t i = 0; i < g->checks.len; i++)
-        if (!add_check(gr, g->checks.at[i])) return NULL;
+    if (!visit_all(gr)) return NULL;
     for (uint32_t i = 0; i < g->outputs.len; i++)
         if (!add_output(gr, i)) return NULL;
     for (Id id = 1; id < g->nodes.len; id++) gr->info[id].pinned = gr->info[id].stored;

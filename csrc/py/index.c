@@ -1,4 +1,4 @@
-/* Basic indexing: integers, slices, newaxis and Ellipsis, read as views and written through them. */
+/* Basic indexing: integers, slices, newaxis and Ellipsis, read as views and written through them. Keys with arrays go to pyxla/_np/fancy.py. */
 #include "py/tracer.h"
 #include "py/error.h"
 
@@ -88,14 +88,6 @@ static bool add_slice(Key *k, PyObject *slice)
     return true;
 }
 
-static bool advanced(Key *k, const char *what)
-{
-    char message[256];
-    snprintf(message, sizeof message, "indexing with %s is not supported in a jitted function; use np.where(mask, a, b) instead of x[mask], "
-             "and slices or single integers instead of arrays of indices", what);
-    return fail(k, ERR_UNSUPPORTED, message);
-}
-
 static bool add_tracer(Key *k, Tracer *i)
 {
     if (tracer_trace(i) != k->t)
@@ -105,16 +97,12 @@ static bool add_tracer(Key *k, Tracer *i)
         if (PyLong_CheckExact(value))
             return add_dynamic(k, trace_register(k->t, i->reg, DT_int64));
         if (PyBool_Check(value))
-            return advanced(k, "a bool");
+            return fail(k, ERR_UNSUPPORTED, "indexing with a bool that is an argument is not supported in a jitted function; use np.where");
         return fail(k, ERR_INDEX, "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices");
     }
     DtypeKind kind = dtype_info[tracer_dtype(i)].kind;
-    if (kind == DKIND_BOOL)
-        return advanced(k, "an array of bools");
     if (kind != DKIND_INT && kind != DKIND_UINT)
         return fail(k, ERR_INDEX, "arrays used as indices must be of integer (or boolean) type");
-    if (tracer_rank(i))
-        return advanced(k, "an array of integers");
     Id node = tracer_node(i);
     int64_t bits;
     return node && node_const(k->t->graph, node, &bits) ? add_integer(k, eval_elementwise(OP_cast, tracer_dtype(i), DT_int64, bits, 0, 0))
@@ -138,10 +126,6 @@ static bool add_item(Key *k, PyObject *item, int consumed)
         return add_slice(k, item);
     if (is_tracer(item))
         return add_tracer(k, (Tracer *)item);
-    if (PyBool_Check(item) || PyArray_IsScalar(item, Bool))
-        return advanced(k, "a bool");
-    if (PyArray_Check(item) || PyList_Check(item) || PyTuple_Check(item))
-        return advanced(k, "an array or a list");
     if (!PyIndex_Check(item))
         return fail(k, ERR_INDEX, "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices");
     Py_ssize_t i = PyNumber_AsSsize_t(item, PyExc_IndexError);
@@ -163,6 +147,33 @@ static int count_axes(Key *k, PyObject *const *items, Py_ssize_t n)
     if (used > k->base_rank)
         return fail(k, ERR_INDEX, message) - 1;
     return used;
+}
+
+/* Whether an item is an array of indices, or a mask: pyxla/_np/fancy.py reads those. */
+static bool is_advanced(PyObject *item)
+{
+    if (is_tracer(item)) {
+        Tracer *x = (Tracer *)item;
+        return x->kind != TRACER_PYTHON_SCALAR && (tracer_rank(x) || tracer_dtype(x) == DT_bool_);
+    }
+    return PyArray_Check(item) || PyList_Check(item) || PyTuple_Check(item) || PyBool_Check(item) || PyArray_IsScalar(item, Bool);
+}
+
+static bool key_advanced(PyObject *key)
+{
+    if (!PyTuple_Check(key))
+        return is_advanced(key);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
+        if (is_advanced(PyTuple_GET_ITEM(key, i)))
+            return true;
+    return false;
+}
+
+/* Calls a function of fancy.py that is registered as a method. */
+static PyObject *call_advanced(const char *name, PyObject *self, PyObject *key, PyObject *value)
+{
+    PyObject *f = PyDict_GetItemString(core_methods, name);
+    return f ? PyObject_CallFunctionObjArgs(f, self, key, value, NULL) : PyErr_Format(PyExc_RuntimeError, "%s is not registered", name);
 }
 
 static bool key_read(Key *k, Trace *t, Tracer *x, PyObject *key)
@@ -214,6 +225,8 @@ PyObject *tracer_getitem(PyObject *self, PyObject *key)
 {
     Trace *t = subscript_trace(self, "is not subscriptable");
     Key k;
+    if (t && key_advanced(key))
+        return call_advanced("__getitem__", self, key, NULL);
     if (!t || !key_read(&k, t, (Tracer *)self, key))
         return NULL;
     PyObject *view = key_view(&k);
@@ -233,49 +246,6 @@ PyObject *tracer_item(PyObject *self, Py_ssize_t i)
 
 /* ---- writes ---- */
 
-/* A mask of the array's leading axes as a key: its node, 0: it is not one (or an exception). */
-static Id mask_of(Trace *t, Tracer *x, PyObject *key)
-{
-    Operand m;
-    bool traced = is_tracer(key) && ((Tracer *)key)->kind != TRACER_PYTHON_SCALAR;
-    bool array = PyArray_CheckExact(key) && PyArray_TYPE((PyArrayObject *)key) == NPY_BOOL;
-    if ((!traced && !array) || !operand_read(t, key, &m, false) || m.code != DT_bool_)
-        return 0;
-    const Node *n = node_at(t->graph, m.node);
-    const int64_t *have = node_shape(t->graph, m.node), *shape = tracer_shape(x);
-    int rank = tracer_rank(x);
-    if (n->rank > rank || n->rank == 0 || memcmp(have, shape, n->rank * sizeof *have))
-        return 0;
-    int64_t wide[MAX_RANK];
-    for (int k = 0; k < rank; k++)
-        wide[k] = k < n->rank ? have[k] : 1;
-    Id id = n->rank == rank ? m.node : graph_reshape(t->graph, m.node, wide, rank);
-    return broadcast_to(t->graph, id, shape, rank);
-}
-
-static bool one_value(PyObject *value)
-{
-    return is_number(value) || PyArray_IsScalar(value, Generic) || (is_tracer(value) && (((Tracer *)value)->kind == TRACER_PYTHON_SCALAR || !tracer_rank((Tracer *)value)))
-        || (PyArray_CheckExact(value) && PyArray_NDIM((PyArrayObject *)value) == 0);
-}
-
-/* x[mask] = number: every element is decided on its own. */
-static int store_masked(Trace *t, Tracer *x, Id mask, PyObject *value)
-{
-    if (!one_value(value)) {
-        err_set(&t->err, ERR_UNSUPPORTED, "x[mask] = array is not supported in a jitted function, only x[mask] = number; use np.where(mask, a, b) "
-                "with an array a of x's shape");
-        t->err.src = t->graph->src;
-        trace_fail(t);
-        return -1;
-    }
-    Id v = value_for_store(t, value, tracer_dtype(x), tracer_shape(x), tracer_rank(x)), old = v ? tracer_node(x) : 0;
-    Id node = old ? graph_where(t->graph, mask, v, old) : 0;
-    if (!node && !PyErr_Occurred())
-        trace_fail(t);
-    return node && tracer_store(x, node) ? 0 : -1;
-}
-
 int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
 {
     Tracer *x = (Tracer *)self;
@@ -286,11 +256,13 @@ int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
         PyErr_SetString(PyExc_ValueError, "cannot delete array elements");
         return -1;
     }
-    Id mask = mask_of(t, x, key);
-    if (mask)
-        return store_masked(t, x, mask, value);
+    if (key_advanced(key)) {
+        PyObject *done = call_advanced("__setitem__", self, key, value);
+        Py_XDECREF(done);
+        return done ? 0 : -1;
+    }
     Key k;
-    if (PyErr_Occurred() || !key_read(&k, t, x, key))
+    if (!key_read(&k, t, x, key))
         return -1;
     Id v = value_for_store(t, value, tracer_dtype(x), k.extent, k.rank);
     PyObject *view = v ? key_view(&k) : NULL;

@@ -247,6 +247,11 @@ extern PyObject *core_functions, *core_methods, *core_creators;            /* _c
 extern PyMethodDef prim_methods[];
 /* o as an array tracer: arrays are captured, numbers become constants, sequences are stacked. New reference. */
 PyObject *as_tracer(Trace *t, PyObject *o);
+/* ---- gather.c ---- */
+PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n);
+PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n);
+PyObject *prim_index(PyObject *m, PyObject *const *args, Py_ssize_t n);
+
 /* A view of x with its axes permuted. */
 PyObject *tracer_transpose(Tracer *x, const int *perm);
 PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank);

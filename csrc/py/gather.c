@@ -1,0 +1,145 @@
+/* Index arrays: the primitives that pyxla/_np/fancy.py makes NumPy's forms of indexing from. */
+#include "py/tracer.h"
+#include "py/error.h"
+
+static Trace *begin(const char *name, Py_ssize_t n, Py_ssize_t need)
+{
+    if (n == need)
+        return op_begin();
+    PyErr_Format(PyExc_TypeError, "%s() takes %zd arguments, got %zd", name, need, n);
+    return NULL;
+}
+
+/* The node of an array argument; 0 with an exception. */
+static Id array_node(Trace *t, PyObject *o)
+{
+    PyObject *x = as_tracer(t, o);
+    Id node = 0;
+    if (x && !is_tracer(x))
+        PyErr_Format(PyExc_TypeError, "an object of type %s cannot be used as an array in a jitted function", Py_TYPE(o)->tp_name);
+    else if (x)
+        node = tracer_node((Tracer *)x);
+    Py_XDECREF(x);
+    return node;
+}
+
+/* The index arrays, broadcast to one shape; their number, -1 with an exception or the trace's error. */
+static int read_indices(Trace *t, PyObject *tuple, Id *out)
+{
+    Graph *g = t->graph;
+    Dim shape[MAX_RANK] = {0};
+    int rank = 0;
+    Py_ssize_t n = PyTuple_Check(tuple) ? PyTuple_GET_SIZE(tuple) : 0;
+    if (n < 1 || n > MAX_RANK) {
+        PyErr_SetString(PyExc_TypeError, "a tuple of index arrays is needed");
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        out[k] = array_node(t, PyTuple_GET_ITEM(tuple, k));
+        rank = out[k] ? shape_broadcast(g, shape, rank, node_shape(g, out[k]), node_at(g, out[k])->rank, shape) : -1;
+        if (rank < 0)
+            return -1;
+    }
+    for (Py_ssize_t k = 0; k < n; k++)
+        if (!(out[k] = broadcast_to(g, out[k], shape, rank)))
+            return -1;
+    return (int)n;
+}
+
+static PyObject *failed(Trace *t) { return PyErr_Occurred() ? NULL : trace_fail(t); }
+
+PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Trace *t = begin("gather", n, 2);
+    Id x = t ? array_node(t, args[0]) : 0, index[MAX_RANK];
+    int k = x ? read_indices(t, args[1], index) : -1;
+    if (k < 0)
+        return t ? failed(t) : NULL;
+    return tracer_array(t, graph_gather(t->graph, x, index, k), LAYOUT_C);
+}
+
+static bool read_op(PyObject *name, Op *op)
+{
+    *op = OP_none;
+    if (name == Py_None)
+        return true;
+    const char *s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    *op = s ? op_parse(s) : OP_none;
+    if (*op == OP_none && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "scatter() needs the name of an op");
+    return *op != OP_none;
+}
+
+PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Trace *t = begin("scatter", n, 5);
+    Id index[MAX_RANK];
+    Op op;
+    if (!t || !read_op(args[2], &op))
+        return NULL;
+    uint64_t axes = PyLong_AsUnsignedLongLong(args[3]);
+    if (PyErr_Occurred() || !is_tracer(args[0]) || !tracer_writable((Tracer *)args[0]))
+        return NULL;
+    Tracer *x = (Tracer *)args[0];
+    Id v = array_node(t, args[1]), old = v ? tracer_node(x) : 0;
+    int k = old ? read_indices(t, args[4], index) : -1;
+    Id new = k == __builtin_popcountll(axes) ? graph_scatter(t->graph, old, v, op, index, axes) : 0;
+    if (!new)
+        return failed(t);
+    if (!tracer_store(x, new))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Wraps, checks and clamps indices of an axis of extent n, as far as the graph does not show that there is no need. A failed check stops
+ * the run, but values may be read before. */
+static Id index_in_range(Trace *t, Id i, int64_t n)
+{
+    Graph *g = t->graph;
+    int64_t lo, hi;
+    if (!node_range(g, i, &lo, &hi)) {                                 /* uint64: huge ones are out of bounds */
+        Id limit = graph_const(g, DT_uint64, n);
+        limit = broadcast_to(g, limit, node_shape(g, i), node_at(g, i)->rank);
+        i = graph_binary(g, OP_minimum, i, limit);
+        lo = 0;
+        hi = n;
+    }
+    i = graph_cast(g, i, DT_int64);
+    if (!i || (lo >= 0 && hi < n))
+        return i;
+    const Dim *shape = node_shape(g, i);
+    int rank = node_at(g, i)->rank;
+    Id zero = broadcast_to(g, graph_const(g, DT_int64, 0), shape, rank), extent = broadcast_to(g, graph_const(g, DT_int64, n), shape, rank);
+    if (lo < 0)
+        i = graph_where(g, graph_binary(g, OP_less, i, zero), graph_binary(g, OP_add, i, extent), i);
+    Id ok = 0;
+    if (hi >= n)
+        ok = graph_binary(g, OP_less, i, extent);
+    if (lo < -n) {
+        Id low = graph_binary(g, OP_less_equal, zero, i);
+        ok = ok ? graph_binary(g, OP_logical_and, low, ok) : low;
+    }
+    if (ok && !graph_check(g, ok, CHECK_INDEX))
+        return 0;
+    if (lo < -n)
+        i = graph_binary(g, OP_maximum, i, zero);
+    return hi >= n ? graph_binary(g, OP_minimum, i, broadcast_to(g, graph_const(g, DT_int64, n - 1), shape, rank)) : i;
+}
+
+PyObject *prim_index(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Trace *t = begin("index", n, 2);
+    Id i = t ? array_node(t, args[0]) : 0;
+    int64_t extent = i ? PyLong_AsLongLong(args[1]) : -1;
+    if (!i || PyErr_Occurred())
+        return NULL;
+    if (extent == 0 && node_size(t->graph, i)) {
+        err_set(&t->err, ERR_INDEX, "index is out of bounds for an axis with size 0");
+        t->err.src = t->graph->src;
+        return trace_fail(t);
+    }
+    return tracer_array(t, extent ? index_in_range(t, i, extent) : graph_cast(t->graph, i, DT_int64), LAYOUT_C);
+}

@@ -1,0 +1,266 @@
+"""Indexing by arrays, read and written: NumPy's rules for keys with index arrays and masks, as gathers, scatters and selections.
+
+A key is read into *parts*, one per axis of the array and one per new axis. Slices, integers and new axes make a basic view; the index
+arrays stand for axes of that view. Integers count as index arrays where NumPy decides whether the arrays stand together, and so
+where the result has their axes."""
+import numpy as np
+
+from .. import _core
+from ._args import ALL, array, is_array, unsupported
+
+method = _core.method
+
+INVALID = "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
+
+
+class Mask:
+    """A mask among the items of a key: a bool tracer for `ndim` axes."""
+
+    def __init__(self, values):
+        self.values, self.ndim = values, values.ndim
+
+
+# ---- items ----
+
+def integer(item):
+    """Whether an item stands for one index: a Python or NumPy integer, or a traced one."""
+    if _core.is_tracer(item):
+        return _core.is_scalar_tracer(item) or (item.ndim == 0 and item.dtype.kind in "iu")
+    return not isinstance(item, (bool, np.bool, np.ndarray)) and hasattr(item, "__index__")
+
+
+def traced(item):
+    """Whether a sequence has tracers or arrays inside, whose values are not known."""
+    if isinstance(item, (list, tuple)):
+        return any(map(traced, item))
+    return _core.is_tracer(item) or isinstance(item, np.ndarray)
+
+
+def as_index(item):
+    """An index array: an ndarray where the values are known now, a tracer of integers, or a Mask."""
+    if isinstance(item, (bool, np.bool)):
+        return np.array(item)
+    if isinstance(item, (list, tuple)) and not traced(item):
+        a = np.array(item)
+        a = a.astype(np.intp) if a.size == 0 else a
+    else:
+        a = array(item)
+    if a.dtype.kind not in "biu":
+        raise IndexError("arrays used as indices must be of integer (or boolean) type")
+    if not is_array(a) or a.dtype != np.bool:
+        return a
+    return Mask(a)
+
+
+def expand(x, key):
+    """The items of a key; arrays, masks and integers told apart, the ellipsis written out."""
+    items = [item if item is None or item is Ellipsis or isinstance(item, slice) or integer(item) else as_index(item)
+             for item in (key if isinstance(key, tuple) else (key,))]
+    used = sum(axes_of(item) for item in items)
+    if sum(item is Ellipsis for item in items) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if used > x.ndim:
+        raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed")
+    if not any(item is Ellipsis for item in items):
+        items.append(Ellipsis)
+    return items, x.ndim - used
+
+
+def axes_of(item):
+    """The number of the array's axes that an item stands for."""
+    if item is None or item is Ellipsis:
+        return 0
+    if isinstance(item, Mask):
+        return item.ndim
+    return item.ndim if isinstance(item, np.ndarray) and item.dtype == np.bool else 1
+
+
+# ---- keys ----
+
+class Key:
+    """A key with arrays: `basic`, the key of the view with whole axes where the arrays stand, `at`, these axes of the view, `arrays`, one per
+    such axis (masks: one for all of their axes), `place`, where the result has the axes of the arrays."""
+
+    def __init__(self, x, key):
+        items, rest = expand(x, key)
+        self.x, self.basic, self.at, self.arrays = x, [], [], []
+        self.axis = self.out = 0                                     # axes of x, and of the view, so far
+        advanced, before = [], 0
+        for k, item in enumerate(items):
+            if item is None or item is Ellipsis or isinstance(item, slice):
+                n = rest if item is Ellipsis else 1
+                self.basic += [ALL] * n if item is Ellipsis else [item]
+                self.axis += 0 if item is None else n
+                self.out += n
+                continue
+            if not advanced:
+                before = self.out
+            advanced.append(k)
+            self.add(item)
+        together = advanced[-1] - advanced[0] + 1 == len(advanced)
+        self.place = before if together else 0
+
+    def add(self, item):
+        if isinstance(item, Mask):
+            self.add_mask(item)
+        elif integer(item):
+            self.basic.append(item)
+            self.axis += 1
+        elif isinstance(item, np.ndarray) and item.dtype == np.bool:
+            self.add_known_mask(item)
+        else:
+            self.basic.append(ALL)
+            self.add_axis(in_range(item, self.x.shape[self.axis], self.axis))
+            self.axis += 1
+
+    def add_axis(self, values):
+        self.at.append(self.out)
+        self.arrays.append(values)
+        self.out += 1
+
+    def check_mask(self, shape):
+        for k, n in enumerate(shape):
+            if n != self.x.shape[self.axis + k]:
+                raise IndexError(f"boolean index did not match indexed array along axis {self.axis + k}; size of axis is "
+                                 f"{self.x.shape[self.axis + k]} but size of corresponding boolean axis is {n}")
+
+    def add_mask(self, mask):
+        self.check_mask(mask.values.shape)
+        self.basic += [ALL] * mask.ndim
+        self.at.append(self.out)
+        self.arrays.append(mask)
+        self.axis += mask.ndim
+        self.out += mask.ndim
+
+    def add_known_mask(self, mask):
+        self.check_mask(mask.shape)
+        if mask.ndim == 0:                                            # x[True] is x[None], x[False] has no element of it
+            self.basic.append(None)
+            self.add_axis(np.zeros(int(mask), np.int64))
+            return
+        for values in np.nonzero(mask):
+            self.basic.append(ALL)
+            self.add_axis(values)
+        self.axis += mask.ndim
+
+    def view(self):
+        return self.x[tuple(self.basic)]
+
+    def mask(self):
+        """The mask, if that is the only array of the key."""
+        return self.arrays[0] if len(self.arrays) == 1 and isinstance(self.arrays[0], Mask) else None
+
+    def indices(self):
+        """The index arrays as tracers."""
+        if any(isinstance(a, Mask) for a in self.arrays):
+            raise unsupported("indexing with an array of bools beside other arrays", "use np.where(mask, a, b)")
+        shape = broadcast_shape([a.shape for a in self.arrays])
+        return tuple(a if is_array(a) else _core.constant(np.ascontiguousarray(a, np.int64)) for a in self.arrays), shape
+
+
+def broadcast_shape(shapes):
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " ".join(str(s).replace(" ", "") for s in shapes)
+        raise IndexError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}") from None
+
+
+def in_range(values, n, axis):
+    """Indices of an axis of extent n as int64 in 0 .. n - 1: checked now if they are known, else in the run."""
+    if is_array(values):
+        if n == 0 and values.size:
+            raise IndexError(f"index is out of bounds for axis {axis} with size 0")
+        return _core.index(values, n)
+    wrong = (values < -n) | (values >= n)
+    if wrong.any():
+        raise IndexError(f"index {values[wrong].flat[0]} is out of bounds for axis {axis} with size {n}")
+    values = values.astype(np.int64)
+    return np.where(values < 0, values + n, values)
+
+
+# ---- reading ----
+
+def to_front(x, at):
+    """x with these axes first."""
+    rest = [d for d in range(x.ndim) if d not in at]
+    return _core.transpose(x, (*at, *rest)) if at != list(range(len(at))) else x
+
+
+def from_front(x, n, place):
+    """x with its first n axes moved to `place` among the others."""
+    if place == 0 or n == 0:
+        return x
+    return _core.transpose(x, (*range(n, n + place), *range(n), *range(n + place, x.ndim)))
+
+
+@method("__getitem__")
+def getitem(x, key):
+    k = Key(x, key)
+    mask = k.mask()
+    if mask is not None:
+        raise unsupported("indexing with an array of bools", "use np.where(mask, a, b) instead of x[mask]")
+    indices, shape = k.indices()
+    return from_front(_core.gather(to_front(k.view(), k.at), indices), len(shape), k.place)
+
+
+# ---- writing ----
+
+def axis_bits(axes):
+    return sum(1 << d for d in axes)
+
+
+@method("__setitem__")
+def setitem(x, key, value):
+    k = Key(x, key)
+    mask = k.mask()
+    if mask is not None:
+        return store_masked(k.view(), mask.values, k.at[0], k.place, value)
+    indices, shape = k.indices()
+    view, at = k.view(), k.at
+    if all(item is None or is_whole(item, n) for item, n in zip(k.basic, x.shape)) and None not in k.basic:
+        view = x
+    rest = tuple(n for d, n in enumerate(view.shape) if d not in at)
+    v = _core.full(rest[:k.place] + shape + rest[k.place:], x.dtype, value)
+    v = to_front(v, list(range(k.place, k.place + len(shape))))
+    _core.scatter(view, v, None, axis_bits(at), indices)
+
+
+def is_whole(item, n):
+    return isinstance(item, slice) and item == ALL
+
+
+def store_masked(view, mask, at, place, value):
+    """view[..., mask, ...] = value, with the mask over axes `at` and following: every element is decided on its own."""
+    if isinstance(value, (list, tuple)):
+        value = array(value)
+    if np.ndim(value):
+        value = spread(drop_leading(array(value), view.ndim - mask.ndim + 1), view, mask, at, place)
+    wide = _core.reshape(mask, (1,) * at + mask.shape + (1,) * (view.ndim - at - mask.ndim))
+    v = _core.full(view.shape, view.dtype, value)
+    view[...] = _core.where(_core.broadcast(wide, view.shape), v, view)
+
+
+def drop_leading(value, ndim):
+    """An assigned value without axes of extent 1 that its target does not have."""
+    while value.ndim > ndim and value.shape[0] == 1:
+        value = _core.reshape(value, value.shape[1:])
+    if value.ndim > ndim:
+        raise ValueError(f"could not broadcast input array of shape {value.shape} to an indexing result of {ndim} dimensions")
+    return value
+
+
+def spread(value, view, mask, at, place):
+    """What is assigned to view[..., mask, ...], whose axis of selected elements is `place`, laid out over the axes of the view."""
+    rest = view.ndim - mask.ndim
+    value = _core.reshape(value, (1,) * (rest + 1 - value.ndim) + value.shape)
+    value = to_front(value, [place])                                  # selected, then the axes of the view that the mask has not
+    n, others = value.shape[0], value.shape[1:]
+    if n == 1:
+        return _core.reshape(value, others[:at] + (1,) * mask.ndim + others[at:])
+    flat = _core.cast(_core.reshape(mask, (mask.size,)), np.int64)
+    _core.check(np.equal(_core.reduce("sum", flat, (0,)), n), "extent")
+    if n == 0 or mask.size == 0:
+        return 0
+    position = np.clip(_core.scan("cumsum", flat, 0) - 1, 0, n - 1)
+    return from_front(_core.gather(value, (_core.reshape(position, mask.shape),)), mask.ndim, at)

@@ -374,7 +374,7 @@ static void donate_to_temporary(Share *s, uint32_t k)
     const Graph *g = s->gr->g;
     Id input = g->inputs.at[k];
     for (Id c = 1; c < s->gr->nnodes; c++) {
-        if (s->b->at.at[c].shares || s->at_end[c] || !fits(s, c, k) || !may_lie_in(s, c, input)) continue;
+        if (s->b->at.at[c].shares || s->at_end[c] || carried(s, c) || !fits(s, c, k) || !may_lie_in(s, c, input)) continue;
         take_over(s, c, input);
         return;
     }

@@ -61,6 +61,9 @@ def same(want, got, *, ulp=0, rtol=0.0, atol=0.0, signs=True, where="result"):
         for k, (w, g) in enumerate(zip(want, got)):
             same(w, g, ulp=ulp, rtol=rtol, atol=atol, signs=signs, where=f"{where}[{k}]")
         return
+    if dataclasses.is_dataclass(want):
+        assert type(want) is type(got), f"{where}: {got!r} instead of {want!r}"
+        want, got = vars(want), vars(got)
     if isinstance(want, dict):
         assert list(want) == list(got), f"{where}: keys {list(got)} instead of {list(want)}"
         for k in want:

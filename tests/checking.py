@@ -80,6 +80,11 @@ def same(want, got, *, ulp=0, rtol=0.0, atol=0.0, signs=True, where="result"):
 
 def same_values(want, got, ulp, rtol, atol, signs, where):
     want, got = np.atleast_1d(want), np.atleast_1d(got)
+    if want.dtype.kind == "c":
+        scale = np.abs(want[np.isfinite(want)]).max(initial=0) if rtol else 0
+        same_values(want.real, got.real, ulp, 0.0, atol + rtol * scale, signs, f"{where}.real")
+        same_values(want.imag, got.imag, ulp, 0.0, atol + rtol * scale, signs, f"{where}.imag")
+        return
     if want.dtype.kind == "f":
         good = ulps(want, got) <= ulp
         if rtol or atol:
@@ -140,6 +145,8 @@ def sample(shape, dtype, seed=0):
         return rng.random(shape) < 0.5
     if dtype.kind == "f":
         return np.asarray(rng.standard_normal(shape)).astype(dtype)
+    if dtype.kind == "c":
+        return np.asarray(rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
     return np.asarray(rng.integers(0 if dtype.kind == "u" else -9, 10, shape)).astype(dtype)
 
 

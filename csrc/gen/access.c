@@ -110,20 +110,48 @@ void bounds_check(Gen *g, uint32_t array, LLVMValueRef ptr, LLVMValueRef bytes)
 
 /* ---- elements in memory ---- */
 
-/* The type of n elements as memory has them: bool is i8. */
+static bool is_complex(Dtype dt) { return dtype_info[dt].kind == DKIND_COMPLEX; }
+
+/* The type of n elements as memory has them (0: of one): bool is i8, a complex number a vector of two. */
 static LLVMTypeRef memory_type(Gen *g, Dtype dt, unsigned n)
 {
+    if (is_complex(dt)) return LLVMVectorType(v_scalar_type(&g->e, dt == DT_complex64 ? DT_float32 : DT_float64), n ? 2 * n : 2);
     LLVMTypeRef t = dtype_info[dt].kind == DKIND_BOOL ? g->i8 : v_scalar_type(&g->e, dt);
     return n ? LLVMVectorType(t, n) : t;
 }
 
+/* Lanes from + i * step of x and y side by side, n of them; one lane as a scalar if n is 0. */
+static LLVMValueRef pick(Gen *g, LLVMValueRef x, unsigned from, unsigned step, unsigned n)
+{
+    LLVMValueRef take[512];
+    if (!n) return LLVMBuildExtractElement(g->e.b, x, LLVMConstInt(g->i32, from, 0), "");
+    for (unsigned i = 0; i < n && i < 512; i++) take[i] = LLVMConstInt(g->i32, from + i * step, 0);
+    return LLVMBuildShuffleVector(g->e.b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(take, n), "");
+}
+
+/* Two vectors (or scalars) as one with their lanes in turn. */
+static LLVMValueRef interleave(Gen *g, LLVMValueRef re, LLVMValueRef im)
+{
+    LLVMValueRef take[512];
+    LLVMTypeRef one = LLVMTypeOf(re);
+    if (LLVMGetTypeKind(one) != LLVMVectorTypeKind) {
+        LLVMValueRef r = LLVMBuildInsertElement(g->e.b, LLVMGetPoison(LLVMVectorType(one, 2)), re, LLVMConstInt(g->i32, 0, 0), "");
+        return LLVMBuildInsertElement(g->e.b, r, im, LLVMConstInt(g->i32, 1, 0), "");
+    }
+    unsigned n = LLVMGetVectorSize(one);
+    for (unsigned i = 0; i < 2 * n && i < 512; i++) take[i] = LLVMConstInt(g->i32, i / 2 + i % 2 * n, 0);
+    return LLVMBuildShuffleVector(g->e.b, re, im, LLVMConstVector(take, 2 * n), "");
+}
+
 static LLVMValueRef from_memory(Gen *g, Dtype dt, LLVMValueRef x)
 {
+    if (is_complex(dt)) return v_pair(&g->e, pick(g, x, 0, 2, g->e.lanes), pick(g, x, 1, 2, g->e.lanes));
     return dtype_info[dt].kind == DKIND_BOOL ? LLVMBuildICmp(g->e.b, LLVMIntNE, x, LLVMConstNull(LLVMTypeOf(x)), "") : x;
 }
 
 static LLVMValueRef to_memory(Gen *g, Dtype dt, LLVMValueRef x)
 {
+    if (is_complex(dt)) return interleave(g, LLVMBuildExtractValue(g->e.b, x, 0, ""), LLVMBuildExtractValue(g->e.b, x, 1, ""));
     return dtype_info[dt].kind == DKIND_BOOL ? LLVMBuildZExt(g->e.b, x, memory_type(g, dt, g->e.lanes), "") : x;
 }
 
@@ -232,13 +260,31 @@ static LLVMValueRef masked(Gen *g, const char *name, LLVMTypeRef type, LLVMValue
 
 static LLVMValueRef bytes_const(Gen *g, Dtype dt) { return int64_const(g, dtype_info[dt].bytes); }
 
+/* Element i of a vector as memory has it, and that vector with element i replaced. */
+static LLVMValueRef element_of(Gen *g, Dtype dt, LLVMValueRef x, unsigned i)
+{
+    return is_complex(dt) ? pick(g, x, 2 * i, 1, 2) : pick(g, x, i, 1, 0);
+}
+
+static LLVMValueRef with_element(Gen *g, Dtype dt, LLVMValueRef all, LLVMValueRef x, unsigned i)
+{
+    if (!is_complex(dt)) return LLVMBuildInsertElement(g->e.b, all, x, LLVMConstInt(g->i32, i, 0), "");
+    for (unsigned k = 0; k < 2; k++)
+        all = LLVMBuildInsertElement(g->e.b, all, pick(g, x, k, 1, 0), LLVMConstInt(g->i32, 2 * i + k, 0), "");
+    return all;
+}
+
+/* Bytes of what a mask covers lane by lane, and the mask for it. */
+static int masked_bytes(Dtype dt) { return dtype_info[dt].bytes / (is_complex(dt) ? 2 : 1); }
+static LLVMValueRef masked_lanes(Gen *g, Dtype dt, LLVMValueRef mask) { return is_complex(dt) ? interleave(g, mask, mask) : mask; }
+
 LLVMValueRef memory_load_lanes(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef mask, LLVMValueRef active)
 {
     if (!mask) return memory_load(g, dt, ptr);
     LLVMTypeRef type = memory_type(g, dt, g->e.lanes);
     LLVMValueRef zero = LLVMConstNull(type);
-    if (target_mask(g->e.level, dtype_info[dt].bytes))
-        return from_memory(g, dt, masked(g, "llvm.masked.load", type, ptr, mask, zero, 1));
+    if (target_mask(g->e.level, masked_bytes(dt)))
+        return from_memory(g, dt, masked(g, "llvm.masked.load", type, ptr, masked_lanes(g, dt, mask), zero, 1));
     LLVMValueRef buffer = stack_vector(g);
     raw_store(g, zero, buffer);
     copy_active(g, &(Copy){memory_type(g, dt, 0), ptr, buffer, bytes_const(g, dt), bytes_const(g, dt), NULL}, active, 0, false);
@@ -250,8 +296,8 @@ void memory_store_lanes(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef x, LLVM
     x = to_memory(g, dt, x);
     if (!mask) {
         raw_store(g, x, ptr);
-    } else if (target_mask(g->e.level, dtype_info[dt].bytes)) {
-        masked(g, "llvm.masked.store", LLVMTypeOf(x), x, ptr, mask, 2);
+    } else if (target_mask(g->e.level, masked_bytes(dt))) {
+        masked(g, "llvm.masked.store", LLVMTypeOf(x), x, ptr, masked_lanes(g, dt, mask), 2);
     } else {
         LLVMValueRef buffer = stack_vector(g);
         raw_store(g, x, buffer);
@@ -346,7 +392,7 @@ static LLVMValueRef load_by_lane(Gen *g, const Place *p)
         if (i == 0) first = at;
         else if (g->mask) at = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGT, g->active, int64_const(g, i), ""), at, first, "");
         bounds_check(g, p->x->array, at, bytes_const(g, p->dt));
-        all = LLVMBuildInsertElement(b, all, raw_load(g, type, at), LLVMConstInt(g->i32, i, 0), "");
+        all = with_element(g, p->dt, all, raw_load(g, type, at), i);
     }
     return from_memory(g, p->dt, all);
 }
@@ -354,7 +400,7 @@ static LLVMValueRef load_by_lane(Gen *g, const Place *p)
 static bool shuffles(const Gen *g, const Place *p)
 {
     int64_t size = dtype_info[p->dt].bytes, step = p->bytes / size;
-    return p->literal && !p->offsets && !g->mask && !g->k->checked && p->bytes % size == 0 && g->e.lanes >= MAX_SHUFFLED_STRIDE
+    return !is_complex(p->dt) && p->literal && !p->offsets && !g->mask && !g->k->checked && p->bytes % size == 0 && g->e.lanes >= MAX_SHUFFLED_STRIDE
            && step >= -MAX_SHUFFLED_STRIDE && step <= MAX_SHUFFLED_STRIDE;
 }
 
@@ -434,7 +480,7 @@ static void store_by_lane(Gen *g, const Place *p, LLVMValueRef x)
     for (unsigned i = 0; i < g->e.lanes; i++) {
         LLVMValueRef at = lane_pointer(g, p, &w, i);
         bounds_check(g, p->x->array, at, bytes_const(g, p->dt));
-        raw_store(g, LLVMBuildExtractElement(g->e.b, x, LLVMConstInt(g->i32, i, 0), ""), at);
+        raw_store(g, element_of(g, p->dt, x, i), at);
     }
 }
 
@@ -454,7 +500,9 @@ static void store_last(Gen *g, const Place *p, LLVMValueRef x, bool vector)
 {
     if (vector) {
         LLVMValueRef last = g->active ? LLVMBuildSub(g->e.b, g->active, int64_const(g, 1), "") : int64_const(g, g->lanes - 1);
-        x = LLVMBuildExtractElement(g->e.b, x, last, "");
+        x = is_complex(p->dt) ? v_pair(&g->e, LLVMBuildExtractElement(g->e.b, LLVMBuildExtractValue(g->e.b, x, 0, ""), last, ""),
+                                       LLVMBuildExtractElement(g->e.b, LLVMBuildExtractValue(g->e.b, x, 1, ""), last, ""))
+                              : LLVMBuildExtractElement(g->e.b, x, last, "");
     }
     g->e.lanes = 0;
     bounds_check(g, p->x->array, p->ptr, bytes_const(g, p->dt));

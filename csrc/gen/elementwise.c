@@ -98,6 +98,9 @@ EMIT(signbit)
     return v_icmp(e, LLVMIntSLT, v_bitcast(e, a, bits), v_i(e, bits, 0));
 }
 
+EMIT(real) { return LLVMBuildExtractValue(e->b, a, 0, ""); }
+EMIT(imag) { return LLVMBuildExtractValue(e->b, a, 1, ""); }
+EMIT(complex_) { return v_pair(e, a, b); }
 EMIT(where) { return v_select(e, a, b, c); }
 
 /* ---- bits ---- */

@@ -37,9 +37,18 @@ Dtype v_bits_dtype(Dtype dt)
     }
 }
 
+LLVMValueRef v_pair(Emit *e, LLVMValueRef re, LLVMValueRef im)
+{
+    LLVMTypeRef part[2] = {LLVMTypeOf(re), LLVMTypeOf(im)}, pair = LLVMStructTypeInContext(e->ctx, part, 2, 0);
+    LLVMValueRef first = LLVMBuildInsertValue(e->b, LLVMGetPoison(pair), re, 0, "");
+    return LLVMBuildInsertValue(e->b, first, im, 1, "");
+}
+
 LLVMValueRef v_splat(Emit *e, LLVMValueRef scalar)
 {
     if (!e->lanes) return scalar;
+    if (LLVMGetTypeKind(LLVMTypeOf(scalar)) == LLVMStructTypeKind)
+        return v_pair(e, v_splat(e, LLVMBuildExtractValue(e->b, scalar, 0, "")), v_splat(e, LLVMBuildExtractValue(e->b, scalar, 1, "")));
     if (LLVMIsConstant(scalar)) {
         LLVMValueRef all[256];
         unsigned n = e->lanes < 256 ? e->lanes : 256;

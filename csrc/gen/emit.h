@@ -2,7 +2,7 @@
  *
  * A value is one LLVMValueRef. Inside a vector FOR it is a vector of e->lanes elements (wider than the machine's: LLVM splits it, that
  * is how two chains are interleaved); where e->lanes is 0 it is a scalar. A bool is i1 in registers and i8 in memory; a complex
- * number will be a first-class struct of two such values. Signedness is the dtype's, not LLVM's. All operands of a v_ function
+ * number is a first-class struct of two such values, made by emit_complex_ and by loads. Signedness is the dtype's, not LLVM's. All operands of a v_ function
  * are scalars or all are vectors of e->lanes; nothing below looks at memory. No fast-math flags, no contraction, ever; a v_
  * function makes only instructions that select on every level, never a library call.
  *
@@ -43,6 +43,7 @@ Dtype v_bits_dtype(Dtype dt);                                    /* the signed i
 LLVMValueRef v_f(Emit *e, Dtype dt, double x);                   /* float constant in all lanes, rounded to dt; use C99 hex literals */
 LLVMValueRef v_fbits(Emit *e, Dtype dt, uint64_t bits);          /* float constant by its bits */
 LLVMValueRef v_i(Emit *e, Dtype dt, int64_t x);                  /* integer (or bool) constant in all lanes */
+LLVMValueRef v_pair(Emit *e, LLVMValueRef re, LLVMValueRef im);   /* a complex value */
 LLVMValueRef v_splat(Emit *e, LLVMValueRef scalar);              /* a scalar in all lanes (itself where lanes is 0) */
 
 /* ---- floats ---- */

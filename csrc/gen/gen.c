@@ -31,7 +31,7 @@ static bool dtypes_known(const Kernel *k, Err *err)
     for (uint32_t i = 0; i < k->arrays.len + k->vals.len; i++) {
         Dtype dt = i < k->arrays.len ? k->arrays.at[i].dtype : k->vals.at[i - k->arrays.len].dtype;
         const DtypeInfo *d = &dtype_info[dt];
-        if (d->kind == DKIND_COMPLEX || (d->kind == DKIND_FLOAT && d->bytes < 4))
+        if (d->kind == DKIND_FLOAT && d->bytes < 4)
             return err_set(err, ERR_UNSUPPORTED, "machine code for %s is not there yet: cast to float32 or float64", d->name);
     }
     return true;

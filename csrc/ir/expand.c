@@ -13,6 +13,7 @@ static Id unary(const Expand *e, Op op, Id a) { return graph_unary(e->g, op, a);
 static Id binary(const Expand *e, Op op, Id a, Id b) { return graph_binary(e->g, op, a, b); }
 static bool is_float(const Expand *e) { return dtype_info[e->dtype].kind >= DKIND_FLOAT; }
 
+static Id expand_conjugate(const Expand *e) { return e->x; }
 static Id expand_square(const Expand *e) { return binary(e, OP_multiply, e->x, e->x); }
 
 /* NumPy computes (T)(1.0 / x), and x86 converts the infinity of x == 0 to the least int32 or int64; narrower and unsigned

@@ -290,6 +290,38 @@ static Id fold_cast(const Fold *f)
     return x && skips((Dtype)node_at(f->g, x)->dtype, from, to) ? graph_cast(f->g, x, to) : 0;
 }
 
+/* The node under views. */
+static Id root_of(const Graph *g, Id id)
+{
+    while (op_info[node_at(g, id)->op].kind == KIND_VIEW)
+        id = node_in(g, id)[0];
+    return id;
+}
+
+/* A part of what was put together from parts is that part, also through views. */
+static Id fold_part(const Fold *f)
+{
+    Graph *g = f->g;
+    Id x = f->in[0];
+    Node n = *node_at(g, x);
+    if (n.op == OP_complex_)
+        return node_in(g, x)[f->op == OP_imag];
+    if (op_info[n.op].kind != KIND_VIEW || node_at(g, root_of(g, x))->op != OP_complex_)
+        return 0;
+    Id in[1 + MAX_RANK];
+    int64_t attr[2 * MAX_RANK];
+    memcpy(in, node_in(g, x), n.nin * sizeof *in);
+    memcpy(attr, node_attr(g, x), n.nattr * sizeof *attr);
+    in[0] = graph_unary(g, f->op, in[0]);
+    return graph_add(g, (Op)n.op, in, n.nin, attr, n.nattr, f->type->dtype, NULL, 0);
+}
+
+static Id fold_complex(const Fold *f)
+{
+    Id x = under(f, f->in[0], OP_real);
+    return x && x == under(f, f->in[1], OP_imag) ? x : 0;
+}
+
 static FoldRule *const rules[OP_COUNT] = {
     [OP_add] = fold_add, [OP_subtract] = fold_subtract, [OP_multiply] = fold_multiply, [OP_divide] = fold_divide,
     [OP_floor_divide] = fold_floor_divide, [OP_remainder] = fold_remainder, [OP_fmod] = fold_remainder, [OP_power] = fold_power,
@@ -300,7 +332,7 @@ static FoldRule *const rules[OP_COUNT] = {
     [OP_logical_and] = fold_and, [OP_logical_or] = fold_or, [OP_logical_xor] = fold_xor, [OP_logical_not] = fold_logical_not,
     [OP_bitwise_and] = fold_and, [OP_bitwise_or] = fold_or, [OP_bitwise_xor] = fold_xor,
     [OP_left_shift] = fold_shift, [OP_right_shift] = fold_shift,
-    [OP_where] = fold_where, [OP_cast] = fold_cast,
+    [OP_where] = fold_where, [OP_cast] = fold_cast, [OP_real] = fold_part, [OP_imag] = fold_part, [OP_complex_] = fold_complex,
 };
 
 Id fold_elementwise(const Fold *f)
@@ -322,7 +354,8 @@ static bool is_empty(const Graph *g, const Type *t)
 /* An array without elements is any array without elements. */
 static Id fold_empty(const Fold *f)
 {
-    if (f->op == OP_broadcast && fold_input(f, 0)->op == OP_const)
+    Op in = f->nin ? (Op)fold_input(f, 0)->op : OP_none;
+    if (f->op == OP_broadcast && (in == OP_const || in == OP_complex_))
         return 0;
     return fold_spread(f, graph_const(f->g, f->type->dtype, 0));
 }

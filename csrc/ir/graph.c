@@ -259,12 +259,22 @@ static Id add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int n
 {
     if (!infer(g, op, in, nin, attr, nattr, type))
         return 0;
+    if (nin && expands_complex(op, (Dtype)node_at(g, in[nin - 1])->dtype, type->dtype))
+        return expand_complex(g, op, in, nin, attr, type);
     if (op_info[op].kind == KIND_COMPOSITE)
         return expand(g, op, in, nin);
     Id simpler = fold(g, op, in, nin, attr, nattr, type);
     if (simpler || g->err->kind != ERR_NONE)
         return simpler;
     return intern(g, &(Draft){ op, 0, mode_of(g, op, type->dtype), in, nin, attr, nattr, type });
+}
+
+/* complex64: one word, the real part in its low half; complex128: two words. */
+static Id complex_const(Graph *g, Dtype dtype, const int64_t *words, int n)
+{
+    if (dtype == DT_complex64)
+        return graph_binary(g, OP_complex_, graph_const(g, DT_float32, words[0]), graph_const(g, DT_float32, words[0] >> 32));
+    return graph_binary(g, OP_complex_, graph_const(g, DT_float64, words[0]), graph_const(g, DT_float64, n > 1 ? words[1] : 0));
 }
 
 Id graph_add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, Dtype dtype, const Dim *shape, int rank)
@@ -290,7 +300,9 @@ Id graph_add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int na
         swapped[1] = in[0];
         in = swapped;
     }
-    if (op == OP_input && nattr == 1)
+    if (op == OP_const && dtype < DT_COUNT && dtype_info[dtype].kind == DKIND_COMPLEX && nattr >= 1)
+        id = complex_const(g, dtype, attr, nattr);
+    else if (op == OP_input && nattr == 1)
         id = input_at(g, dtype, shape, rank, attr[0]);
     else if (!source || type_given(g, dtype, shape, rank, &type))
         id = add(g, op, in, nin, attr, nattr, &type);
@@ -323,7 +335,8 @@ static Id plain(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int
 Id graph_const(Graph *g, Dtype dtype, int64_t bits)
 {
     int64_t words[2] = { bits, 0 };
-    return graph_add(g, OP_const, NULL, 0, words, dtype == DT_complex128 ? 2 : 1, dtype, NULL, 0);
+    bool pair = dtype == DT_complex128;
+    return graph_add(g, OP_const, NULL, 0, words, pair ? 2 : 1, dtype, NULL, 0);
 }
 
 static uint64_t float_bits(Dtype d, double x)

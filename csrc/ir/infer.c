@@ -48,7 +48,7 @@ static bool broken(const Infer *f, const char *what) { return refuse(f, ERR_INTE
 /* Whether the code generator computes with a dtype. The others are data: they come, go, are cast and moved. */
 static bool computes(Dtype d)
 {
-    return dtype_info[d].kind != DKIND_COMPLEX && d != DT_float16 && d != DT_bfloat16;
+    return d != DT_float16 && d != DT_bfloat16;
 }
 
 static bool takes(const Infer *f, Dtype d)
@@ -57,9 +57,7 @@ static bool takes(const Infer *f, Dtype d)
     OpKind kind = op_info[f->op].kind;
     bool moves = kind == KIND_SOURCE || kind == KIND_VIEW || kind == KIND_PLACE || kind == KIND_CONTROL || f->op == OP_cast;
     if (!computes(d) && !moves)
-        return dtype_info[d].kind == DKIND_COMPLEX
-                   ? refuse(f, ERR_UNSUPPORTED, "%s is not supported by `%s` yet: compute with .real and .imag as separate arrays", name, op)
-                   : refuse(f, ERR_UNSUPPORTED, "%s is not supported by `%s` yet: cast to float32 first", name, op);
+        return refuse(f, ERR_UNSUPPORTED, "%s is not supported by `%s` yet: cast to float32 first", name, op);
     if (strchr(op_info[f->op].dtypes, "biufc"[dtype_info[d].kind]))
         return true;
     if (d == DT_bool_ && f->op == OP_negative)
@@ -69,12 +67,18 @@ static bool takes(const Infer *f, Dtype d)
     return refuse(f, ERR_TYPE, "%s is not accepted by `%s`", name, op);
 }
 
+static Dtype component(Dtype d) { return d == DT_complex64 ? DT_float32 : d == DT_complex128 ? DT_float64 : d; }
+
 static Dtype result_dtype(const Infer *f, Dtype t)
 {
+    if (f->op == OP_absolute)
+        return component(t);
     switch (op_info[f->op].result) {
     case RESULT_T: return t;
     case RESULT_BOOL: return DT_bool_;
     case RESULT_I64: return DT_int64;
+    case RESULT_REAL: return component(t);
+    case RESULT_COMPLEX: return t == DT_float32 ? DT_complex64 : DT_complex128;
     case RESULT_ATTR: return f->out->dtype;
     }
     return t;

@@ -37,7 +37,7 @@ typedef enum {
 
 typedef enum { KIND_SOURCE, KIND_ELEMENTWISE, KIND_COMPOSITE, KIND_VIEW, KIND_PLACE, KIND_REDUCE, KIND_SCAN, KIND_DOT, KIND_CONTROL } OpKind;
 typedef enum { COST_FREE, COST_CHEAP, COST_DIV, COST_MATH } OpCost;
-typedef enum { RESULT_T, RESULT_BOOL, RESULT_I64, RESULT_ATTR } OpResult;
+typedef enum { RESULT_T, RESULT_BOOL, RESULT_I64, RESULT_REAL, RESULT_COMPLEX, RESULT_ATTR } OpResult;
 typedef enum { DOMAIN_ANY, DOMAIN_POSITIVE, DOMAIN_UNIT, DOMAIN_SHIFT, DOMAIN_SMALL } OpDomain;
 #define VARIADIC (-1)
 
@@ -110,7 +110,7 @@ Graph *graph_new(Arena *arena);        /* errors go to the arena's Err */
 /* The node of an op, made or found. dtype and shape are read only for SOURCE ops, cast and control; else inferred. */
 Id graph_add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, Dtype dtype, const Dim *shape, int rank);
 Id graph_input(Graph *g, Dtype dtype, const Dim *shape, int rank, int flags);    /* a new input each time */
-Id graph_const(Graph *g, Dtype dtype, int64_t bits);                             /* bits of the element in its low bytes (complex128: of its real part) */
+Id graph_const(Graph *g, Dtype dtype, int64_t bits);                             /* bits of the element in its low bytes; complex: of a real number */
 Id graph_number(Graph *g, Dtype dtype, double value);                            /* value converted to dtype */
 Id graph_iota(Graph *g, Dim n);
 Id graph_unary(Graph *g, Op op, Id a);
@@ -191,6 +191,9 @@ bool infer(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int natt
 /* A simpler equal node, exactly equal under IEEE for all inputs, or 0: none. */
 Id fold(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, const Type *type);
 Id expand(Graph *g, Op op, const Id *in, int nin);
+/* Complex numbers are computed with as components (complex.c): whether this op on that dtype is, and its formula. */
+bool expands_complex(Op op, Dtype in, Dtype out);
+Id expand_complex(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, const Type *type);
 /* One element of an elementwise op on the host: the definition that fold.c and opt/interp.c share (eval.c).
  * Arguments and result are bits of elements of dtype `in` (and `out` for cast). */
 int64_t eval_elementwise(Op op, Dtype in, Dtype out, int64_t a, int64_t b, int64_t c);

@@ -24,7 +24,7 @@ typedef struct {
     Arena *arena;
     char *scratch;
     Place *places;
-    int64_t *vals;
+    int64_t *vals, *imags;                                  /* imags: second words, of complex values */
     Cell *states, *lanes;                                   /* lanes: KERNEL_MAX_LANES per state that needs them */
     uint32_t *lanes_at;
     Work *work;
@@ -146,6 +146,36 @@ static void store(const Interp *r, uint32_t access, char *at, int64_t bits)
     case 4: memcpy(at, &u32, 4); break;
     default: memcpy(at, &u64, 8); break;
     }
+}
+
+static bool is_complex(Dtype t) { return dtype_info[t].kind == DKIND_COMPLEX; }
+
+/* A complex element is two words. */
+static void load_complex(Interp *r, uint32_t id, uint32_t access, const char *at)
+{
+    int half = dtype_info[r->k->vals.at[id].dtype].bytes / 2;
+    r->vals[id] = r->imags[id] = 0;
+    if (!allowed(r, access, at))
+        return;
+    memcpy(&r->vals[id], at, (size_t)half);
+    memcpy(&r->imags[id], at + half, (size_t)half);
+}
+
+static void store_complex(const Interp *r, uint32_t access, char *at, uint32_t id)
+{
+    int half = dtype_info[r->k->vals.at[id].dtype].bytes / 2;
+    if (!allowed(r, access, at))
+        return;
+    memcpy(at, &r->vals[id], (size_t)half);
+    memcpy(at + half, &r->imags[id], (size_t)half);
+}
+
+static void run_store(const Interp *r, const Stmt *s, char *at)
+{
+    if (is_complex(r->k->vals.at[s->b].dtype))
+        store_complex(r, s->a, at, s->b);
+    else
+        store(r, s->a, at, r->vals[s->b]);
 }
 
 static double to_double(Dtype t, int64_t bits)
@@ -336,6 +366,23 @@ static void run_dot(const Interp *r, const Stmt *s)
 
 /* ---- running ---- */
 
+/* Values that are complex or parts of one; false: none of them. */
+static bool evaluate_parts(Interp *r, uint32_t id)
+{
+    const Val *v = &r->k->vals.at[id];
+    if (v->kind == VAL_LOAD && is_complex(v->dtype)) {
+        load_complex(r, id, v->a, address(r, v->a));
+    } else if (v->kind == VAL_OP && v->op == OP_complex_) {
+        r->vals[id] = r->vals[v->a];
+        r->imags[id] = r->vals[v->b];
+    } else if (v->kind == VAL_OP && (v->op == OP_real || v->op == OP_imag)) {
+        r->vals[id] = v->op == OP_real ? r->vals[v->a] : r->imags[v->a];
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static int64_t evaluate(const Interp *r, const Val *v)
 {
     switch ((ValKind)v->kind) {
@@ -394,13 +441,14 @@ static void run(Interp *r, uint32_t first, uint32_t end)
         const Work *w = &r->work[i];
         for (uint32_t j = 0; j < w->count; j++) {
             uint32_t id = r->list.at[w->first + j];
-            r->vals[id] = evaluate(r, &r->k->vals.at[id]);
+            if (!evaluate_parts(r, id))
+                r->vals[id] = evaluate(r, &r->k->vals.at[id]);
         }
         switch ((StmtKind)s->kind) {
         case STMT_FOR: run_for(r, i); break;
         case STMT_INIT: r->states[s->a] = state_identity(r->k->states.at[s->a]); break;
         case STMT_REDUCE: run_reduce(r, s, w->laned); break;
-        case STMT_STORE: store(r, s->a, address(r, s->a), r->vals[s->b]); break;
+        case STMT_STORE: run_store(r, s, address(r, s->a)); break;
         case STMT_DOT: run_dot(r, s); break;
         case STMT_CHECK: run_check(r, s); break;
         }
@@ -521,7 +569,7 @@ static void prepare_lanes(Interp *r)
 
 static bool dtype_known(Dtype t)
 {
-    return t != DT_float16 && t != DT_bfloat16 && dtype_info[t].kind != DKIND_COMPLEX;
+    return t != DT_float16 && t != DT_bfloat16;
 }
 
 static bool kernel_known(const Kernel *k)
@@ -541,6 +589,7 @@ static bool prepare(Interp *r)
     const Kernel *k = r->k;
     r->places = arena_alloc(r->arena, (k->accesses.len + 1) * sizeof *r->places);
     r->vals = arena_alloc(r->arena, k->vals.len * sizeof *r->vals);
+    r->imags = arena_alloc(r->arena, k->vals.len * sizeof *r->imags);
     r->known = arena_alloc(r->arena, k->vals.len * sizeof *r->known);
     r->work = arena_alloc(r->arena, (k->stmts.len + 1) * sizeof *r->work);
     r->states = arena_alloc(r->arena, (k->states.len + 1) * sizeof *r->states);

@@ -64,6 +64,7 @@ typedef struct {
 } Access;
 
 typedef enum { VAL_NONE, VAL_CONST, VAL_LOAD, VAL_AXIS, VAL_STATE, VAL_OP } ValKind;
+/* A complex value is loaded, stored, made by OP_complex_ and read by OP_real and OP_imag; nothing else. */
 typedef struct {
     uint8_t kind, dtype, mode;
     uint16_t op;                                            /* VAL_OP: an ELEMENTWISE op of ops.def */
@@ -136,6 +137,6 @@ int64_t kernel_grid(const Kernel *k, const int64_t *args);
 int64_t kernel_trips(const Kernel *k, const Stmt *stmt, const int64_t *args);
 
 /* ---- the interpreter (interp.c): the same call in plain C, the judge of the code generator ---- */
-/* False, and nothing was run: no memory, or a dtype that only the generator knows (float16, bfloat16, complex). */
+/* False, and nothing was run: no memory, or a dtype that only the generator knows (float16, bfloat16). */
 bool interp_kernel(const Kernel *k, const int64_t *args, int64_t begin, int64_t end, char *scratch);
 extern uint64_t interp_violations;            /* accesses of checked kernels outside their operand: counted, and not done (a load gives 0) */

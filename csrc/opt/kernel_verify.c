@@ -130,7 +130,14 @@ static bool check_op(Verify *v, uint32_t id)
     }
     for (int i = 0; i < op->nin; i++)
         REQUIRE(v, t[i] == t[0] && dtype_in(t[i], op->dtypes), "%%%u: %s of %s", id, op->name, dtype_info[t[i]].name);
+    bool part = x->op == OP_real || x->op == OP_imag;
+    REQUIRE(v, part || (dtype_info[t[0]].kind != DKIND_COMPLEX && (x->op == OP_complex_ || dtype_info[x->dtype].kind != DKIND_COMPLEX)),
+            "%%%u: %s of %s is not for kernels", id, op->name, dtype_info[t[0]].name);
     Dtype result = op->result == RESULT_BOOL ? DT_bool_ : op->result == RESULT_I64 ? DT_int64 : op->result == RESULT_T ? t[0] : x->dtype;
+    if (part)
+        result = t[0] == DT_complex64 ? DT_float32 : DT_float64;
+    if (x->op == OP_complex_)
+        result = t[0] == DT_float32 ? DT_complex64 : DT_complex128;
     REQUIRE(v, x->dtype == result, "%%%u: %s of %s gives %s", id, op->name, dtype_info[t[0]].name, dtype_info[x->dtype].name);
     return true;
 }

@@ -43,9 +43,11 @@ static bool seen(Walk *w, Id id, const Map *m, uint8_t phase)
     return false;
 }
 
-/* A value that is computed; what happens once per row does not decide how many lanes the others get. */
+/* A value that is computed; what happens once per row does not decide how many lanes the others get. Complex numbers come as two vectors
+ * of their parts. */
 static void widen(Walk *w, Dtype dtype)
 {
+    if (dtype_info[dtype].kind == DKIND_COMPLEX) dtype = dtype == DT_complex64 ? DT_float32 : DT_float64;
     if (!w->row && dtype_info[dtype].bytes > dtype_info[w->s->widest].bytes) w->s->widest = dtype;
 }
 

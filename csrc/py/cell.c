@@ -171,7 +171,8 @@ Id tracer_node(Tracer *x)
 
 Dtype tracer_dtype(const Tracer *x)
 {
-    return (Dtype)node_at(x->cell->trace->graph, x->cell->node)->dtype;
+    Dtype d = (Dtype)node_at(x->cell->trace->graph, x->cell->node)->dtype;
+    return !x->map || !x->map->within ? d : d == DT_complex64 ? DT_float32 : DT_float64;
 }
 
 int tracer_rank(const Tracer *x)

@@ -11,6 +11,7 @@ static Map *map_alloc(Trace *t, const Map *parent, int rank, int base_rank, bool
     m->rank = (uint8_t)rank;
     m->base_rank = (uint8_t)base_rank;
     m->layout = parent ? parent->layout : LAYOUT_C;
+    m->within = parent ? parent->within : 0;
     m->readonly = parent && parent->readonly;
     m->shape = (int64_t *)(m + 1);
     m->step = m->shape + rank;
@@ -59,7 +60,7 @@ Map *map_basic(Trace *t, const Map *parent, int rank, int base_rank, const int8_
     memcpy(m->start, start, base_rank * sizeof *start);
     if (dynamic)
         memcpy(m->offset, offset, base_rank * sizeof *offset);
-    return parent && !parent->reshape && !parent->offset && !dynamic ? map_merge(t, m) : m;
+    return parent && !parent->reshape && !parent->part && !parent->offset && !dynamic ? map_merge(t, m) : m;
 }
 
 Map *map_reshape(Trace *t, const Map *parent, int rank, const int64_t *shape, Layout layout)
@@ -71,6 +72,20 @@ Map *map_reshape(Trace *t, const Map *parent, int rank, const int64_t *shape, La
     memcpy(m->shape, shape, rank * sizeof *shape);
     if (layout > m->layout)
         m->layout = layout;
+    return m;
+}
+
+Map *map_part(Trace *t, const Map *parent, int rank, const int64_t *shape, int part)
+{
+    Map *m = map_alloc(t, parent, rank, rank, false);
+    if (!m)
+        return NULL;
+    m->part = m->within = (uint8_t)part;
+    for (int k = 0; k < rank; k++) {
+        m->axis[k] = (int8_t)k;
+        m->shape[k] = shape[k];
+        m->step[k] = 1;
+    }
     return m;
 }
 
@@ -165,6 +180,8 @@ static Id read_basic(Graph *g, const Map *m, Id base)
 
 Id map_read(Graph *g, const Map *m, Id base)
 {
+    if (m->part)
+        return graph_unary(g, m->part == 1 ? OP_real : OP_imag, base);
     return m->reshape ? reshape_to(g, base, m->shape, m->rank) : read_basic(g, m, base);
 }
 
@@ -190,8 +207,16 @@ static Id write_basic(Graph *g, const Map *m, Id base, Id value)
     return graph_update(g, base, value, start, step);
 }
 
+static Id write_part(Graph *g, const Map *m, Id base, Id value)
+{
+    Id other = graph_unary(g, m->part == 1 ? OP_imag : OP_real, base);
+    return graph_binary(g, OP_complex_, m->part == 1 ? value : other, m->part == 1 ? other : value);
+}
+
 Id map_write(Graph *g, const Map *m, Id base, Id value)
 {
+    if (m->part)
+        return write_part(g, m, base, value);
     return m->reshape ? reshape_to(g, value, node_shape(g, base), base ? node_at(g, base)->rank : 0) : write_basic(g, m, base, value);
 }
 
@@ -215,7 +240,7 @@ bool map_strides(const Map *m, int rank, const int64_t *shape, const int64_t *gi
         return true;
     }
     int64_t base[MAX_RANK];
-    if (m->offset || !map_strides(m->parent, rank, shape, given, base, offset))
+    if (m->offset || m->part || !map_strides(m->parent, rank, shape, given, base, offset))
         return false;
     const int64_t *base_shape = m->parent ? m->parent->shape : shape;
     if (m->reshape)
@@ -230,7 +255,16 @@ bool map_strides(const Map *m, int rank, const int64_t *shape, const int64_t *gi
 bool map_view(const Map *m, int base_rank, View *out)
 {
     memset(out, 0, sizeof *out);
-    if (m->parent || m->reshape || m->offset)
+    if (m->part && m->parent && !map_view(m->parent, base_rank, out))
+        return false;
+    out->part = m->part;
+    if (m->part && m->parent)
+        return true;
+    if (m->parent && m->parent->part && !m->parent->parent)    /* a part of all: the same axes */
+        out->part = m->parent->part;
+    else if (m->parent)
+        return false;
+    if (m->reshape || m->offset)
         return false;
     out->rank = m->rank;
     out->base_rank = base_rank;

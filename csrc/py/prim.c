@@ -653,6 +653,33 @@ static PyObject *prim_where(PyObject *m, PyObject *const *args, Py_ssize_t n)
     return id || !PyErr_Occurred() ? tracer_array(t, id, layout) : NULL;
 }
 
+/* Any elementwise op on operands of the dtypes it takes, broadcast to one shape. */
+static PyObject *prim_op(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Trace *t = arity("op", n, 2, 4) ? op_begin() : NULL;
+    Op op = t ? prefixed_op("", args[0], KIND_ELEMENTWISE) : OP_none;
+    Tracer *x[3] = {NULL};
+    Id in[3] = {0};
+    Dim shape[MAX_RANK] = {0};
+    int rank = 0;
+    Layout layout = LAYOUT_C;
+    for (int k = 0; op && k < n - 1 && (k == 0 || x[k - 1]) && rank >= 0; k++)
+        if ((x[k] = operand(t, args[k + 1], &in[k]))) {
+            rank = shape_broadcast(t->graph, shape, rank, node_shape(t->graph, in[k]), node_at(t->graph, in[k])->rank, shape);
+            layout = tracer_layout(x[k]) > layout ? tracer_layout(x[k]) : layout;
+        }
+    PyObject *r = NULL;
+    if (op && x[n - 2]) {
+        for (int k = 0; k < n - 1 && rank >= 0; k++)
+            in[k] = broadcast_to(t->graph, in[k], shape, rank);
+        r = tracer_result(t, rank < 0 ? 0 : graph_add(t->graph, op, in, (int)n - 1, NULL, 0, DT_COUNT, NULL, 0), layout);
+    }
+    for (int k = 0; k < 3; k++)
+        Py_XDECREF(x[k]);
+    return r;
+}
+
 static bool check_code(PyObject *name, CheckCode *out)
 {
     static const struct { const char *name; CheckCode code; } codes[] = {
@@ -811,6 +838,7 @@ PyMethodDef prim_methods[] = {
     FAST(scatter, "scatter(x, v, op, axes, (i, ...)): writes x[..., i, ...] = v, or op.at(x, (..., i, ...), v); axes: bit mask of those indexed; v: the index arrays' axes first"),
     FAST(index, "index(i, n): integers as int64 in 0 .. n - 1 (n >= 1), checked when the function runs"),
     FAST(where, "where(c, a, b): broadcast and promoted"),
+    FAST(op, "op(name, *xs): an elementwise op of the table, on operands of the dtypes it takes"),
     FAST(check, "check(pred, code): must hold when the function runs"),
     FAST(as_tracer, "as_tracer(x, dtype=None): arrays are captured, numbers are constants"),
     FAST(copy, "copy(x, c_order=False): a new array, in the order of x's elements in memory or in C order"),

@@ -62,6 +62,12 @@ PyObject *result_over(const Output *o, const int64_t *stride, PyArrayObject *bas
     return array_over(o->descr, o->rank, o->shape, stride, PyArray_BYTES(base), NPY_ARRAY_CARRAY, base);
 }
 
+/* The dtype of a complex array's parts. New reference. */
+static PyArray_Descr *part_descr(PyArrayObject *a)
+{
+    return PyArray_DescrFromType(PyArray_ITEMSIZE(a) == 8 ? NPY_FLOAT32 : NPY_FLOAT64);
+}
+
 PyObject *result_view(const View *v, PyArrayObject *base)
 {
     npy_intp strides[MAX_RANK];
@@ -75,7 +81,12 @@ PyObject *result_view(const View *v, PyArrayObject *base)
     }
     /* NumPy's broadcast_to() is read-only too: its elements share memory. */
     int flags = PyArray_ISWRITEABLE(base) && !broadcast ? NPY_ARRAY_WRITEABLE : 0;
-    return array_over(PyArray_DESCR(base), v->rank, v->shape, strides, data, flags, base);
+    PyArray_Descr *part = v->part ? part_descr(base) : NULL;
+    if (v->part == 2)
+        data += PyArray_ITEMSIZE(base) / 2;
+    PyObject *r = array_over(part ? part : PyArray_DESCR(base), v->rank, v->shape, strides, data, flags, base);
+    Py_XDECREF(part);
+    return r;
 }
 
 void array_bounds(PyArrayObject *a, const char **lo, const char **hi)

@@ -39,6 +39,7 @@ typedef enum {
  * and the view's element 0 is element start[] of the base. */
 typedef struct {
     int rank, base_rank; int8_t axis[MAX_RANK]; int64_t shape[MAX_RANK], step[MAX_RANK], start[MAX_RANK];
+    uint8_t part;               /* the real (1) or imaginary (2) parts of the elements that the rest describes */
     bool flat;                  /* base_rank is 1 and step and start count bytes: the base's strides are those of the trace, part of the key of the entry */
 } View;
 

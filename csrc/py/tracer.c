@@ -216,11 +216,24 @@ static PyObject *call_function(const char *name, PyObject *self)
     return r;
 }
 
+/* The real or imaginary parts of a complex array: a view; of a NumPy scalar: a number. */
+static PyObject *complex_part(Trace *t, Tracer *x, const char *name)
+{
+    int part = !strcmp(name, "real") ? 1 : 2;
+    if (x->kind == TRACER_NUMPY_SCALAR)
+        return tracer_result(t, graph_unary(t->graph, part == 1 ? OP_real : OP_imag, tracer_node(x)), LAYOUT_C);
+    Map *m = map_part(t, x->map, tracer_rank(x), tracer_shape(x), part);
+    return m ? tracer_view(x, m) : trace_fail(t);
+}
+
 static PyObject *get_part(PyObject *self, void *closure)
 {
     Tracer *x = (Tracer *)self;
+    Trace *t = op_begin();
+    if (!t || tracer_trace(x) != t)
+        return NULL;
     if (x->kind != TRACER_PYTHON_SCALAR)
-        return call_function(closure, self);
+        return dtype_info[tracer_dtype(x)].kind == DKIND_COMPLEX ? complex_part(t, x, closure) : call_function(closure, self);
     PyObject *v = scalar_concrete(x), *r = v ? PyObject_GetAttrString(v, closure) : NULL;
     Py_XDECREF(v);
     return r;
@@ -244,6 +257,26 @@ static PyObject *get_class(PyObject *self, void *closure)
     return type;
 }
 
+/* x.real = v, x.imag = v. */
+static int set_part(PyObject *self, PyObject *value, void *closure)
+{
+    Tracer *x = array_self(self, closure);
+    if (!x || !value) {
+        if (x)
+            PyErr_SetString(PyExc_AttributeError, "cannot delete a part of an array");
+        return -1;
+    }
+    bool whole = dtype_info[tracer_dtype(x)].kind != DKIND_COMPLEX;
+    if (whole && !strcmp(closure, "imag")) {
+        PyErr_SetString(PyExc_TypeError, "array does not have imaginary part to set");
+        return -1;
+    }
+    PyObject *part = whole ? Py_NewRef(self) : get_part(self, closure);
+    int r = part ? tracer_setitem(part, Py_Ellipsis, value) : -1;
+    Py_XDECREF(part);
+    return r;
+}
+
 static PyGetSetDef getset[] = {
     {"__class__", get_class, NULL, "the class that the value has when the function is not traced", NULL},
     {"shape", get_shape, NULL, "extents of the axes", "shape"},
@@ -257,8 +290,8 @@ static PyGetSetDef getset[] = {
     {"flat", get_flat, set_flat, "iterator over the elements", "flat"},
     {"__array_priority__", get_priority, NULL, "as an ndarray's", NULL},
     {"device", get_device, NULL, "always cpu", "device"},
-    {"real", get_part, NULL, "real part", "real"},
-    {"imag", get_part, NULL, "imaginary part", "imag"},
+    {"real", get_part, set_part, "real part", "real"},
+    {"imag", get_part, set_part, "imaginary part", "imag"},
     {"strides", get_strides, NULL, "bytes from element to element, as now", "strides"},
     {"flags", get_refused, NULL, "not known while tracing", "flags"},
     {"data", get_refused, NULL, "not known while tracing", "data"},

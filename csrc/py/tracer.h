@@ -32,7 +32,7 @@ struct Cell {
     int views[3];                 /* live tracers that are reshaped views if [Layout] says so */
 };
 
-/* A view of its parent (NULL: the cell). Basic: axis k of the view runs along axis[k] of the parent (-1: a new axis) by step[k],
+/* A view of its parent (NULL: the cell). Parts: the real or imaginary part of each element. Basic: axis k of the view runs along axis[k] of the parent (-1: a new axis) by step[k],
  * from element start[]; start has the parent's rank; offset, if there is one, has nodes that stand for start (0: start
  * counts). Reshape: the same elements in C order; only rank and shape count. */
 typedef struct Map Map;
@@ -40,6 +40,7 @@ struct Map {
     const Map *parent;
     uint8_t rank, base_rank, layout;    /* layout: when NumPy's reshape is a view, the worst along the chain */
     bool reshape, readonly;             /* readonly: an axis is broadcast */
+    uint8_t part, within;               /* part: 1 real, 2 imaginary, of all of the parent; within: that of this map or one above, 0: whole elements */
     int8_t *axis;
     int64_t *shape, *step, *start;
     Id *offset;
@@ -150,6 +151,7 @@ void cell_unref(Cell *c);
 Map *map_basic(Trace *t, const Map *parent, int rank, int base_rank, const int8_t *axis, const int64_t *shape, const int64_t *step,
                const int64_t *start, const Id *offset);
 Map *map_reshape(Trace *t, const Map *parent, int rank, const int64_t *shape, Layout layout);
+Map *map_part(Trace *t, const Map *parent, int rank, const int64_t *shape, int part);
 /* Node of the view of `base`, the parent's node. */
 Id map_read(Graph *g, const Map *m, Id base);
 /* The parent's node after the view was replaced by value. */

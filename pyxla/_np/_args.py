@@ -39,6 +39,11 @@ def array(x, dtype=None):
     return x if dtype is None or x.dtype == dtype else _core.cast(x, np.dtype(dtype))
 
 
+def conj(x):
+    """The complex conjugate of an array; a real one is its own."""
+    return np.conjugate(x) if x.dtype.kind == "c" else x
+
+
 def stacked(items):
     """A nested sequence of numbers, arrays and tracers as one array tracer, as `np.array` makes it."""
     values = list(leaves(items))

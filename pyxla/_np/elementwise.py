@@ -66,7 +66,9 @@ def round_(a, decimals=0, out=None):
             return to_out(scalar(_core.copy(a)), out)
         tens = 10.0 ** -decimals
         return to_out(_core.cast(np.rint(a / tens) * tens, a.dtype), out)
-    if decimals == 0:
+    if a.dtype.kind == "c":
+        r = _core.op("complex_", round_(a.real, decimals), round_(a.imag, decimals))
+    elif decimals == 0:
         r = np.rint(a)
     elif decimals > 0:
         r = np.rint(a * 10.0 ** decimals) / 10.0 ** decimals
@@ -101,23 +103,22 @@ def conjugate(a, out=None):
 @implements(np.real)
 def real(val):
     val = array(val)
-    if val.dtype.kind == "c":
-        raise unsupported("real of complex numbers", "work with real numbers")
-    return val
+    return val.real if val.dtype.kind == "c" else val
 
 
 @implements(np.imag)
 def imag(val):
     val = array(val)
     if val.dtype.kind == "c":
-        raise unsupported("imag of complex numbers", "work with real numbers")
+        return val.imag
     zero = _core.full(val.shape, val.dtype, 0)
     return zero[()] if _core.is_numpy_scalar(val) else zero
 
 
 @implements(np.iscomplex)
 def iscomplex(x):
-    return _core.full(array(x).shape, BOOL, False)[...]
+    x = array(x)
+    return np.not_equal(x.imag, 0) if x.dtype.kind == "c" else _core.full(x.shape, BOOL, False)[...]
 
 
 @implements(np.isreal)
@@ -127,13 +128,16 @@ def isreal(x):
 
 @implements(np.real_if_close)
 def real_if_close(a, tol=100):
-    return array(a)
+    a = array(a)
+    if a.dtype.kind == "c":
+        raise unsupported("real_if_close of complex numbers", "its dtype depends on data: take .real, or test the imaginary part yourself")
+    return a
 
 
 @implements(np.angle)
 def angle(z, deg=False):
     z = array(z)
-    a = np.arctan2(imag(z), z)
+    a = np.arctan2(imag(z), real(z))
     return a * (180 / np.pi) if deg else a
 
 
@@ -192,7 +196,9 @@ def isneginf(x, out=None):
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     a = array(x)
     r = a
-    if a.dtype.kind == "f":
+    if a.dtype.kind == "c":
+        r = _core.op("complex_", nan_to_num(a.real, True, nan, posinf, neginf), nan_to_num(a.imag, True, nan, posinf, neginf))
+    elif a.dtype.kind == "f":
         info = np.finfo(a.dtype)
         r = np.where(np.isnan(a), array(nan, a.dtype), a)
         r = np.where(isposinf(a), array(float(info.max) if posinf is None else posinf, a.dtype), r)

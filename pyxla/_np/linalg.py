@@ -2,9 +2,9 @@
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, count, numpys, scalar, to_out
+from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, conj, count, numpys, scalar, to_out
 from .manip import diagonal, moveaxis, ravel, swapaxes
-from .stats import sum
+from .stats import squares, sum
 
 implements, method = _core.implements, _core.method
 
@@ -147,7 +147,7 @@ def gufunc(name, signature_):
 
 @gufunc("vecdot", (1, 1))
 def vecdot(a, b):
-    p = np.multiply(a, b)
+    p = np.multiply(conj(a), b)
     return _core.reduce("any" if p.dtype == BOOL else "sum", p, (p.ndim - 1,))
 
 
@@ -158,7 +158,7 @@ def matvec(a, b):
 
 @gufunc("vecmat", (1, 2))
 def vecmat(a, b):
-    return contract(a[..., None, :], b)[..., 0, :]
+    return contract(conj(a)[..., None, :], b)[..., 0, :]
 
 
 @implements(np.linalg.vecdot)
@@ -213,7 +213,7 @@ def inner(a, b, /):
 @implements(np.vdot)
 def vdot(a, b, /):
     a, b = arrays(a, b)
-    return dot_axes(ravel(a), ravel(b), 0, 0)
+    return dot_axes(conj(ravel(a)), ravel(b), 0, 0)
 
 
 @implements(np.outer)
@@ -338,12 +338,12 @@ def matrix_power(a, n):
 def norm(x, ord=None, axis=None, keepdims=False):
     x = array(x)
     x = array(x, FLOAT) if x.dtype.kind in "biu" else x
-    if axis is None and (ord is None or ord in ("f", "fro") and x.ndim == 2 or ord == 2 and x.ndim == 1):
+    if axis is None and x.dtype.kind != "c" and (ord is None or ord in ("f", "fro") and x.ndim == 2 or ord == 2 and x.ndim == 1):
         flat = ravel(x)
         r = np.sqrt(sum_of_products(flat, flat, (0,)))
         return _core.reshape(r, (1,) * x.ndim) if keepdims else r
     axes = tuple(range(x.ndim)) if axis is None else axis_tuple(axis, x.ndim, None, "Duplicate axes given.")
-    if len(axes) == 1:
+    if len(axes) == 1 or axis is None and ord is None:
         return vector_norm_of(x, ord, axes, keepdims)
     if len(axes) != 2:
         raise ValueError("Improper number of dimensions to norm.")
@@ -354,13 +354,13 @@ def vector_norm_of(x, ord, axes, keepdims):
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     if ord is None or ord == 2:
-        return np.sqrt(sum(x * x, axes, keepdims=keepdims))
+        return np.sqrt(sum(squares(x), axes, keepdims=keepdims))
     if ord == np.inf:
         return np.max(np.abs(x), axis=axes, keepdims=keepdims, initial=0)
     if ord == -np.inf:
         return np.min(np.abs(x), axis=axes, keepdims=keepdims)
     if ord == 0:
-        return sum(_core.cast(np.not_equal(x, 0), x.dtype), axes, keepdims=keepdims)
+        return sum(_core.cast(np.not_equal(x, 0), x.real.dtype), axes, keepdims=keepdims)
     if ord == 1:
         return sum(np.abs(x), axes, keepdims=keepdims)
     return sum(np.abs(x) ** ord, axes, keepdims=keepdims) ** (1.0 / ord)
@@ -369,7 +369,7 @@ def vector_norm_of(x, ord, axes, keepdims):
 def matrix_norm_of(x, ord, axes, keepdims):
     row, col = axes
     if ord is None or ord in ("f", "fro"):
-        return np.sqrt(sum(x * x, axes, keepdims=keepdims))
+        return np.sqrt(sum(squares(x), axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
         return singular_norm(x, ord, axes, keepdims)
     if ord not in (1, -1, np.inf, -np.inf):

@@ -247,11 +247,16 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=NoValue, *, where=N
     dtype = float_type(dtype, x)
     n = item_count(x, axis, keepdims, where)
     axes = reduced_axes(axis, x.ndim)
-    if isinstance(n, int) and not given(mean) and axes and dtype.kind == "f" and x.dtype.kind != "c":
+    if isinstance(n, int) and not given(mean) and axes and dtype.kind in "fc":
         r = reduce("var", array(x, dtype), axis, keepdims, n if ddof > n else ddof)
     else:
         r = var_about(x, axis, dtype, ddof, keepdims, where, mean, n)
     return to_out(r, out, "unsafe")
+
+
+def squares(x):
+    """|x|^2."""
+    return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
 
 
 def var_about(x, axis, dtype, ddof, keepdims, where, mean, n):
@@ -261,7 +266,7 @@ def var_about(x, axis, dtype, ddof, keepdims, where, mean, n):
         m = item_count(x, axis, True, where)
         mean = divided(total, m) if isinstance(m, int) else as_dtype(total / m, total.dtype)
     deviation = np.subtract(x, mean)
-    total = sum(deviation * deviation, axis, dtype, None, keepdims, NoValue, where)
+    total = sum(squares(deviation), axis, dtype, None, keepdims, NoValue, where)
     if isinstance(n, int):
         left = n - ddof
         return as_dtype(total / (left if left > 0 else 0), total.dtype)
@@ -453,7 +458,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=NoValue, *, wher
     if not given(mean):
         mean = as_dtype(sum(x, axis, dtype, None, True, NoValue, where) / n, float_type(dtype, x))
     deviation = masked(np.subtract(x, mean), live, 0)
-    total = sum(deviation * deviation, axis, dtype, None, True)
+    total = sum(squares(deviation), axis, dtype, None, True)
     left = n - ddof
     r = as_dtype(total / left, total.dtype)
     r = _core.where(_core.broadcast(np.greater(left, 0), r.shape), r, _core.full(r.shape, r.dtype, float("nan")))

@@ -14,7 +14,7 @@ static Arena *arena;
 static Graph *g;
 
 static bool supported(Dtype d) { return dtype_info[d].kind != DKIND_COMPLEX && d != DT_float16 && d != DT_bfloat16; }
-static bool accepts(Op op, Dtype d) { return strchr(op_info[op].dtypes, "biufc"[dtype_info[d].kind]); }
+static bool accepts(Op op, Dtype d) { return op != OP_complex_ && strchr(op_info[op].dtypes, "biufc"[dtype_info[d].kind]); }
 
 /* Graphs are made anew for each case: rules look at what their inputs are. */
 static void fresh(void)

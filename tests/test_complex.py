@@ -126,7 +126,7 @@ def test_layouts(dtype):
         return x + y, -x, np.where(x.real < y.real, x, y), x.imag, x.conj(), abs(x - x.real), x == y, np.concatenate([x, y], 1)
 
     x, y = sample((5, 13), dtype, 1), sample((5, 13), dtype, 2)
-    for _, a in layouts(x):
+    for _, a in [*layouts(x), ("swapped", x.astype(x.dtype.newbyteorder()))]:
         check(f, a, y)
         check(f, y, a)
 

@@ -168,7 +168,11 @@ static LLVMValueRef swap_bytes(Gen *g, Dtype dt, LLVMValueRef x)
 static LLVMValueRef in_order_of(Gen *g, const Access *x, LLVMValueRef v)
 {
     const Array *a = &g->k->arrays.at[x->array];
-    return a->swapped ? swap_bytes(g, a->dtype, v) : v;
+    if (!a->swapped) return v;
+    if (!is_complex(a->dtype)) return swap_bytes(g, a->dtype, v);
+    Dtype part = a->dtype == DT_complex64 ? DT_float32 : DT_float64;
+    LLVMValueRef re = LLVMBuildExtractValue(g->e.b, v, 0, ""), im = LLVMBuildExtractValue(g->e.b, v, 1, "");
+    return v_pair(&g->e, swap_bytes(g, part, re), swap_bytes(g, part, im));
 }
 
 static LLVMValueRef raw_load(Gen *g, LLVMTypeRef type, LLVMValueRef ptr)

@@ -150,24 +150,39 @@ static void store(const Interp *r, uint32_t access, char *at, int64_t bits)
 
 static bool is_complex(Dtype t) { return dtype_info[t].kind == DKIND_COMPLEX; }
 
+/* A part of a complex element as a word, and back. */
+static int64_t part_in(const Array *a, const char *at)
+{
+    uint64_t wide;
+    uint32_t narrow;
+    memcpy(&wide, at, a->dtype == DT_complex64 ? 4 : 8);
+    memcpy(&narrow, at, sizeof narrow);
+    return a->dtype == DT_complex64 ? (int64_t)order32(a, narrow) : (int64_t)order64(a, wide);
+}
+
+static void part_out(const Array *a, char *at, int64_t bits)
+{
+    uint64_t wide = order64(a, (uint64_t)bits);
+    uint32_t narrow = order32(a, (uint32_t)bits);
+    memcpy(at, a->dtype == DT_complex64 ? (void *)&narrow : (void *)&wide, a->dtype == DT_complex64 ? 4 : 8);
+}
+
 /* A complex element is two words. */
 static void load_complex(Interp *r, uint32_t id, uint32_t access, const char *at)
 {
-    int half = dtype_info[r->k->vals.at[id].dtype].bytes / 2;
-    r->vals[id] = r->imags[id] = 0;
-    if (!allowed(r, access, at))
-        return;
-    memcpy(&r->vals[id], at, (size_t)half);
-    memcpy(&r->imags[id], at + half, (size_t)half);
+    const Array *a = array_of(r, access);
+    bool good = allowed(r, access, at);
+    r->vals[id] = good ? part_in(a, at) : 0;
+    r->imags[id] = good ? part_in(a, at + dtype_info[a->dtype].bytes / 2) : 0;
 }
 
 static void store_complex(const Interp *r, uint32_t access, char *at, uint32_t id)
 {
-    int half = dtype_info[r->k->vals.at[id].dtype].bytes / 2;
+    const Array *a = array_of(r, access);
     if (!allowed(r, access, at))
         return;
-    memcpy(at, &r->vals[id], (size_t)half);
-    memcpy(at + half, &r->imags[id], (size_t)half);
+    part_out(a, at, r->vals[id]);
+    part_out(a, at + dtype_info[a->dtype].bytes / 2, r->imags[id]);
 }
 
 static void run_store(const Interp *r, const Stmt *s, char *at)

@@ -65,7 +65,12 @@ PyObject *result_over(const Output *o, const int64_t *stride, PyArrayObject *bas
 /* The dtype of a complex array's parts. New reference. */
 static PyArray_Descr *part_descr(PyArrayObject *a)
 {
-    return PyArray_DescrFromType(PyArray_ITEMSIZE(a) == 8 ? NPY_FLOAT32 : NPY_FLOAT64);
+    PyArray_Descr *d = PyArray_DescrFromType(PyArray_ITEMSIZE(a) == 8 ? NPY_FLOAT32 : NPY_FLOAT64);
+    if (!d || !PyArray_ISBYTESWAPPED(a))
+        return d;
+    PyArray_Descr *other = PyArray_DescrNewByteorder(d, NPY_SWAP);
+    Py_DECREF(d);
+    return other;
 }
 
 PyObject *result_view(const View *v, PyArrayObject *base)
@@ -82,6 +87,8 @@ PyObject *result_view(const View *v, PyArrayObject *base)
     /* NumPy's broadcast_to() is read-only too: its elements share memory. */
     int flags = PyArray_ISWRITEABLE(base) && !broadcast ? NPY_ARRAY_WRITEABLE : 0;
     PyArray_Descr *part = v->part ? part_descr(base) : NULL;
+    if (v->part && !part)
+        return NULL;
     if (v->part == 2)
         data += PyArray_ITEMSIZE(base) / 2;
     PyObject *r = array_over(part ? part : PyArray_DESCR(base), v->rank, v->shape, strides, data, flags, base);

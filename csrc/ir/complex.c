@@ -234,14 +234,14 @@ static Id reduce(Graph *g, Op op, Id in, const int64_t *attr, const Type *type)
 
 /* ---- scans and products ---- */
 
-/* After the step of distance d each element is the product of the 2d that end with it. */
-static Id cumprod(Graph *g, Id x, int axis)
+/* After the step of distance d each element joins the 2d that end with it. */
+static Id running(Graph *g, Op op, Id x, int axis)
 {
     if (!known_extents(g, x))
         return 0;
     Dim n = node_shape(g, x)[axis];
     for (Dim d = 1; d < n && x; d *= 2) {
-        Id low = piece(g, x, axis, 0, d), high = graph_binary(g, OP_multiply, piece(g, x, axis, d, n - d), piece(g, x, axis, 0, n - d));
+        Id low = piece(g, x, axis, 0, d), high = graph_binary(g, op, piece(g, x, axis, 0, n - d), piece(g, x, axis, d, n - d));
         x = low && high ? graph_concatenate(g, (Id[]){ low, high }, 2, axis) : 0;
     }
     return x;
@@ -259,8 +259,8 @@ Id expand_complex(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, c
     case KIND_ELEMENTWISE: case KIND_COMPOSITE: return elementwise(g, op, in, nin, type);
     case KIND_REDUCE: return reduce(g, op, in[0], attr, type);
     case KIND_SCAN:
-        if (op == OP_cumprod)
-            return cumprod(g, in[0], (int)attr[0]);
+        if (op != OP_cumsum)
+            return running(g, op == OP_cumprod ? OP_multiply : op == OP_cummax ? OP_maximum : OP_minimum, in[0], (int)attr[0]);
         return join(g, (Z){ graph_scan(g, op, parts(g, in[0]).re, (int)attr[0]), graph_scan(g, op, parts(g, in[0]).im, (int)attr[0]) });
     case KIND_DOT: return dot(g, parts(g, in[0]), parts(g, in[1]));
     case KIND_SOURCE: case KIND_VIEW: case KIND_PLACE: case KIND_CONTROL: break;

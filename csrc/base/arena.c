@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN = 16, FIRST_CHUNK = 8 << 10, LAST_CHUNK = 1 << 20, FIRST_ITEMS = 16 };
+enum { ALIGN = 16, FIRST_CHUNK = 8 << 10, LAST_CHUNK = 1 << 20, FIRST_ITEMS = 16, FIRST_BYTES = 1 << 10 };
 
 typedef struct Chunk Chunk;
 struct Chunk {
@@ -136,7 +136,7 @@ bool vec_reserve_(Arena *a, void **at, uint32_t len, uint32_t *cap, size_t item,
     size_t need = (size_t)len + more;
     if (need <= *cap)
         return true;
-    size_t room = *cap ? 2 * (size_t)*cap : FIRST_ITEMS;
+    size_t room = *cap ? 2 * (size_t)*cap : item * FIRST_ITEMS <= FIRST_BYTES ? FIRST_ITEMS : FIRST_BYTES / item + 1;
     if (room < need)
         room = need;
     if (room > UINT32_MAX)

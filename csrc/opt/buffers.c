@@ -252,7 +252,7 @@ static bool has_only_versions(const Share *s, Id memory, Id x, Id final)
 static bool may_take_over(const Share *s, Id c, Id x)
 {
     Id memory = buffers_memory(s->b, x), final = s->final[memory];
-    if (!may_have_layout(s, c, x) || !may_overwrite(s, x, c) || x == final || !has_only_versions(s, memory, x, final)) return false;
+    if (x == final || !has_only_versions(s, memory, x, final) || !may_have_layout(s, c, x) || !may_overwrite(s, x, c)) return false;
     if (node_at(s->gr->g, memory)->op != OP_input) return true;
     return final && final != c && first_writer(s, c) > s->checks && may_overwrite(s, c, final);
 }

@@ -95,7 +95,8 @@ static void scan(Scan *s, Id id, const Map *m)
     if (s->gr->info[id].group || n->op == OP_input) {
         scan_leaf(s, id, m);
     } else if (op_info[n->op].kind == KIND_VIEW) {
-        Map in = *m;
+        Map in;
+        map_unpack(&in, m);
         map_through(g, id, s->own.extent, &in);
         for (int i = map_new_index(g, id, m, &in); i < in.nindex; i++) {
             Map at;
@@ -800,7 +801,7 @@ Id group_source(const Grouping *gr, uint32_t n, Id id, const Map *m, Map *at)
     const NodeInfo *info = &gr->info[id];
     OpKind kind = op_info[node_at(gr->g, id)->op].kind;
     if (!info->group || (kind != KIND_PLACE && info->group >= n)) return 0;
-    *at = *m;
+    map_unpack(at, m);
     if (info->placed && !m->flat && !info->pinned && gr->info[info->placed].group < n) {
         map_into_box(at, info->placed_box);
         return info->placed;

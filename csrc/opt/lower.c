@@ -239,7 +239,8 @@ static uint32_t value(Lower *l, Id id, const Map *m)
     Id from = group_source(l->gr, l->n, id, m, &at);
     if (from) return load(l, from, n->dtype, &at);
     if (kind == KIND_VIEW) {
-        Map in = *m;
+        Map in;
+        map_unpack(&in, m);
         if (m->flat && n->op != OP_reshape) {          /* the linear index holds for a buffer alone */
             err_set(l->err, ERR_INTERNAL, "%s is read by its linear index, which only a stored array has", op_info[n->op].name);
             return 0;

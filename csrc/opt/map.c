@@ -50,14 +50,11 @@ bool map_equal(const Map *a, const Map *b)
     return true;
 }
 
-const Map *map_copy(Arena *arena, const Map *m)
-{
-    Map *c = arena_alloc(arena, sizeof *c);
-    if (!c) return NULL;
-    memcpy(c, m, offsetof(Map, step));
-    memcpy(c->step, m->step, sizeof m->step[0] * (size_t)m->rank);
-    return c;
-}
+static size_t map_bytes(const Map *m) { return offsetof(Map, step) + sizeof m->step[0] * (size_t)m->rank; }
+
+const Map *map_copy(Arena *arena, const Map *m) { return arena_dup(arena, m, map_bytes(m)); }
+
+void map_unpack(Map *to, const Map *from) { memcpy(to, from, map_bytes(from)); }
 
 void map_index(const Map *m, int i, Map *at)
 {

@@ -32,5 +32,6 @@ uint64_t map_hash(const Map *m);
 /* Whether m is exactly the selection of domain axes `axis`. */
 bool map_is_select(const Map *m, const int8_t *axis);
 bool map_equal(const Map *a, const Map *b);
-/* A copy in the arena; NULL if there is no memory. */
+/* A copy in the arena, of its own rows only (map_unpack copies it back, an assignment would read past its end); NULL if there is no memory. */
 const Map *map_copy(Arena *arena, const Map *m);
+void map_unpack(Map *to, const Map *from);

@@ -83,7 +83,8 @@ static void walk_inputs(Walk *w, Id id, const Map *m, uint8_t phase)
 
 static void walk_view(Walk *w, Id id, const Map *m, uint8_t phase)
 {
-    Map in = *m;
+    Map in;
+    map_unpack(&in, m);
     map_through(w->gr->g, id, w->gp->extent, &in);
     for (int i = map_new_index(w->gr->g, id, m, &in); i < in.nindex; i++) {
         Map at;

@@ -59,8 +59,12 @@ def zeros(shape, dtype=None, order="C", *, device=None, like=None):
     return made(shape_of(shape), dtype, 0, order)
 
 
+COPY = {np._CopyMode.ALWAYS: True, np._CopyMode.IF_NEEDED: None, np._CopyMode.NEVER: False}
+
+
 @creator
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None):
+    copy = COPY.get(copy, copy) if isinstance(copy, np._CopyMode) else copy
     if not traced(object):
         if not isinstance(object, np.ndarray):
             return own(np.array(object, dtype, order=order, ndmin=ndmin))

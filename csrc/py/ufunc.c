@@ -495,6 +495,25 @@ static PyObject *call_method(Trace *t, PyObject *method, PyObject *const *args, 
     return r;
 }
 
+/* A ufunc without an op: the function registered for it, else the one for all others ("ufunc"), else the error of the table of refusals. */
+static PyObject *call_without_op(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    PyObject *copy[16] = {args[0]}, *r = NULL;
+    Py_ssize_t n = nargs - 2 + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    for (Py_ssize_t k = 0; k < n && k < 15; k++)
+        copy[k + 1] = args[k + 2];
+    if (n <= 15)
+        r = call_registered(args[0], copy + 1, nargs - 2, kwnames);
+    if (!r && !PyErr_Occurred() && n <= 15) {
+        PyObject *key = PyUnicode_FromString("ufunc");
+        r = key ? call_registered(key, copy, nargs - 1, kwnames) : NULL;
+        Py_XDECREF(key);
+    }
+    if (!r && !PyErr_Occurred())
+        refuse_function(args[0]);
+    return r;
+}
+
 PyObject *tracer_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     (void)self;
@@ -513,13 +532,7 @@ PyObject *tracer_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n
     if (!s || PyErr_Occurred())
         goto done;
     if (!number) {
-        PyObject *key = args[0], *copy[12];
-        Py_ssize_t n = nargs - 2 + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-        for (Py_ssize_t k = 0; k < n && k < 12; k++)
-            copy[k] = args[k + 2];
-        r = n <= 12 ? call_registered(key, copy, nargs - 2, kwnames) : NULL;
-        if (!r && !PyErr_Occurred())
-            refuse_function(key);
+        r = call_without_op(args, nargs, kwnames);
         goto done;
     }
     Options o = {0};

@@ -209,7 +209,7 @@ def run_lstsq(results, a, b, rcond):
     with raising(HANDLERS.index(_linalg._raise_linalgerror_lstsq)):
         out = _umath_linalg.lstsq(a, b, rcond, out=results)
     if residuals is not None and out[2] != a.shape[1]:
-        raise _core.UnsupportedError("the residuals of np.linalg.lstsq of a matrix that has not full rank (NumPy gives none) are not supported "
+        raise _core.UnsupportedError("the residuals of np.linalg.lstsq of a matrix that has not full rank (NumPy gives none) are not "
                                      "in a jitted function; do not use them")
 
 

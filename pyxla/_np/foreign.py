@@ -1,0 +1,63 @@
+"""Ufuncs that have no op of ours (NumPy's rare ones, SciPy's special functions, Numba's): host calls of the ufunc itself."""
+from functools import cache, partial
+
+import numpy as np
+
+from .. import _core
+from ._args import array, is_weak, scalar, to_out, type_of, unsupported
+from .host import host
+
+implements = _core.implements
+
+
+@cache
+def loop(ufunc, dtypes):
+    """The host call of one loop of a ufunc."""
+    def f(results, *inputs):
+        ufunc(*inputs, out=results, signature=dtypes, casting="unsafe")
+    return host(f)
+
+
+def given(x):
+    """What resolve_dtypes() wants to know of an operand: a dtype, or the type of a Python number."""
+    t = type_of(x)
+    return type(t) if isinstance(t, (int, float, complex)) and not isinstance(t, bool) else array(x).dtype
+
+
+def resolve(ufunc, inputs, dtype, signature, casting):
+    """The dtypes of the loop that NumPy runs."""
+    if signature is not None or (dtype is not None and ufunc.nout != 1):
+        raise unsupported(f"{ufunc.__name__} with signature=", "cast the operands")
+    wanted = {} if dtype is None else {"signature": (None,) * ufunc.nin + (np.dtype(dtype),)}
+    types = ufunc.resolve_dtypes((*map(given, inputs), *(None,) * ufunc.nout), casting=casting, **wanted)
+    if any(t.kind not in "biufcV" or t.hasobject or t.itemsize > 16 or t.char in "gG" for t in types):
+        raise unsupported(f"the ufunc {ufunc.__name__} for these dtypes", "compute it outside of the jitted function")
+    return types
+
+
+@implements("ufunc")
+def call(ufunc, *inputs, out=None, where=True, dtype=None, casting="same_kind", order="K", subok=True, signature=None, **other):
+    if ufunc.signature is not None or other:
+        raise unsupported(f"the generalised ufunc {ufunc.__name__}", "compute it outside of the jitted function")
+    if len(inputs) != ufunc.nin:
+        raise TypeError(f"{ufunc.__name__}() takes {ufunc.nin} operands")
+    types = resolve(ufunc, inputs, dtype, signature, casting)
+    arrays = [_core.as_tracer(x, t) if is_weak(x) else array(x) for x, t in zip(inputs, types)]
+    shape = np.broadcast_shapes(*[a.shape for a in arrays])
+    results = loop(ufunc, types)(arrays, [(t, shape) for t in types[ufunc.nin:]])
+    outs = (out if isinstance(out, tuple) else (out,)) if out is not None else (None,) * ufunc.nout
+    results = tuple(store(r, o, where, ufunc) for r, o in zip(results, outs))
+    return results if len(results) > 1 else results[0]
+
+
+def store(r, out, where, ufunc):
+    if where is not True:
+        if out is None:
+            raise unsupported("where= of a ufunc without out=", "the other elements would be undefined; use np.where(condition, a, b)")
+        r = _core.where(array(where, np.dtype(bool)), _core.cast(r, out.dtype), out)
+    return to_out(scalar(r) if out is None else r, out)
+
+
+# NumPy's own ufuncs among them.
+for ufunc in (np.bitwise_count, np.frexp, np.gcd, np.lcm, np.ldexp, np.nextafter, np.spacing):
+    implements(ufunc)(partial(call, ufunc))

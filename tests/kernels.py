@@ -86,9 +86,9 @@ class Driver:
 class Kernel:
     """Collects the text; arrays are NumPy views whose memory is copied for each run."""
 
-    def __init__(self, checked=False):
+    def __init__(self, checked=False, streams=False):
         self.lines, self.words, self.body, self.arrays, self.counts = [], [], [], [], {"a": 0, "x": 0, "s": 0, "%": 0}
-        self.known, self.ngrid, self.scratch, self.checked = {}, 0, 0, checked
+        self.known, self.ngrid, self.scratch, self.checked, self.streams = {}, 0, 0, checked, streams
 
     def _next(self, prefix):
         self.counts[prefix] += 1
@@ -131,7 +131,7 @@ class Kernel:
         return f"A{len(self.arrays) - 1}"
 
     def access(self, array, terms="", off=0, off_arg=None):
-        return self._once("x", f"{array}[{terms}]" + (f" +{off_arg}" if off_arg else "") + (f" {off:+d}" if off else ""), "access ")
+        return self._once("x", f"{array}[{terms}]" + (f" +{off_arg}" if off_arg else "") + (f" {off:+d}" if off else "") + (" streams" if self.streams else ""), "access ")
 
     def state(self, monoid, dtype):
         i = self._next("s")

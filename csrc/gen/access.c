@@ -8,7 +8,11 @@
 #include "gen/target.h"
 #include "gen/val.h"
 
-enum { MAX_SHUFFLED_STRIDE = 4 };
+enum {
+    MAX_SHUFFLED_STRIDE = 4,
+    BYTES_AHEAD = 8192,          /* of what streams from memory */
+    ROWS_AHEAD = 8,
+};
 
 /* ---- strides and addresses ---- */
 
@@ -322,6 +326,7 @@ typedef struct {
     LLVMValueRef scalar[KERNEL_MAX_INDEX], scalar_coef[KERNEL_MAX_INDEX];
     unsigned nvector;
     LLVMValueRef vector[KERNEL_MAX_INDEX], vector_coef[KERNEL_MAX_INDEX];
+    LLVMValueRef ahead;            /* bytes from it to what is asked for ahead, NULL: nothing */
 } Place;
 
 static LLVMValueRef index_coef(Gen *g, const Access *x, int i)
@@ -332,6 +337,22 @@ static LLVMValueRef index_coef(Gen *g, const Access *x, int i)
 }
 
 /* Makes all that an access needs from other scopes; place_finish adds it up where the access is made. */
+/* Bytes from an access to what it asks for: rows ahead where a FOR inside the vector FOR walks down the rows. */
+static LLVMValueRef distance_ahead(Gen *g, const Access *x)
+{
+    bool literal;
+    int64_t bytes;
+    for (int d = g->depth & ~1; d > g->vec; d -= 2)
+        if (access_moves(g, x, g->scope[d].loop)) {
+            LLVMValueRef row = access_stride(g, x, g->scope[d].loop, &literal, &bytes);
+            Moved m = scope_enter(g, 0, 0);
+            LLVMValueRef far = LLVMBuildMul(g->e.b, row, int64_const(g, ROWS_AHEAD), "");
+            scope_leave(g, m);
+            return far;
+        }
+    return int64_const(g, BYTES_AHEAD);
+}
+
 static void place_begin(Gen *g, Place *p, uint32_t access, bool vector)
 {
     const Access *x = &g->k->accesses.at[access];
@@ -341,6 +362,7 @@ static void place_begin(Gen *g, Place *p, uint32_t access, bool vector)
     if (vector && g->vec && access_moves(g, x, g->scope[g->vec].loop)) {
         p->moves = true;
         p->stride = access_stride(g, x, g->scope[g->vec].loop, &p->literal, &p->bytes);
+        if (x->streams) p->ahead = distance_ahead(g, x);
     }
     for (int i = 0; i < x->nindex; i++) {
         uint32_t val = x->index[i].val;
@@ -427,14 +449,14 @@ static LLVMValueRef load_shuffled(Gen *g, const Place *p)
     return from_memory(g, p->dt, all);
 }
 
-/* Asks for the lines that the loop loads some iterations from now. An address that is not there does no harm. */
-static void prefetch(Gen *g, const Place *p)
+/* Asks for lines that the loop will come to. An address where nothing is does no harm. */
+static void prefetch(Gen *g, const Place *p, LLVMValueRef distance, bool store)
 {
+    if (!distance) return;
     int64_t bytes = dtype_info[p->dt].bytes * g->e.lanes;
-    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.prefetch", 13), &g->ptr, 1);
-    for (int64_t at = 0; at < bytes; at += 64) {
-        LLVMValueRef to = byte_offset(g, p->ptr, int64_const(g, g->ahead + at));
-        LLVMValueRef args[] = {to, LLVMConstInt(g->i32, 0, 0), LLVMConstInt(g->i32, 3, 0), LLVMConstInt(g->i32, 1, 0)};
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.prefetch", 13), &g->ptr, 1), at = byte_offset(g, p->ptr, distance);
+    for (int64_t i = 0; i < bytes; i += 64) {
+        LLVMValueRef args[] = {byte_offset(g, at, int64_const(g, i)), LLVMConstInt(g->i32, store, 0), LLVMConstInt(g->i32, 3, 0), LLVMConstInt(g->i32, 1, 0)};
         LLVMBuildCall2(g->e.b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
     }
 }
@@ -444,7 +466,7 @@ static LLVMValueRef load_vector(Gen *g, const Place *p)
     int64_t size = dtype_info[p->dt].bytes;
     if (p->literal && p->bytes == size && !p->offsets) {
         bounds_check(g, p->x->array, p->ptr, g->mask ? LLVMBuildMul(g->e.b, g->active, bytes_const(g, p->dt), "") : int64_const(g, size * g->e.lanes));
-        if (g->ahead && g->k->arrays.at[p->x->array].kind == ARRAY_OPERAND) prefetch(g, p);
+        prefetch(g, p, p->ahead, false);
         return memory_load_lanes(g, p->dt, p->ptr, g->mask, g->active);
     }
     return shuffles(g, p) ? load_shuffled(g, p) : load_by_lane(g, p);
@@ -496,6 +518,7 @@ static void store_vector(Gen *g, const Place *p, LLVMValueRef x)
         return;
     }
     bounds_check(g, p->x->array, p->ptr, g->mask ? LLVMBuildMul(g->e.b, g->active, bytes_const(g, p->dt), "") : int64_const(g, size * g->e.lanes));
+    prefetch(g, p, p->ahead, true);
     memory_store_lanes(g, p->dt, p->ptr, x, g->mask, g->active);
 }
 

@@ -215,16 +215,9 @@ static void tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef n)
 
 /* ---- what a vector body costs, and whether it may run under a mask throughout ---- */
 
-typedef struct { Gen *g; const Stmt *loop; uint8_t *seen; int cost, streams; bool maskable; } Survey;
+typedef struct { Gen *g; const Stmt *loop; uint8_t *seen; int cost; bool maskable; } Survey;
 enum { UNSEEN, FIXED, VARIES };
-enum {
-    MASKED_FROM = 40,
-    /* A body of more than this works longer on a vector than the hardware looks ahead: with data from memory Black-Scholes took twice
-     * the time without prefetches (6.9 and 3.5 ns per element). Shorter ones gain nothing. */
-    PREFETCH_FROM = 60,
-    PREFETCH_STREAMS = 8,
-    PREFETCH_BYTES = 1024,
-};
+enum { MASKED_FROM = 40 };
 
 static bool varies(Survey *v, uint32_t val);
 
@@ -237,7 +230,6 @@ static bool access_varies(Survey *v, uint32_t access, bool is_store)
     for (int i = 0; i < x->nindex; i++) index |= varies(v, x->index[i].val);
     if (moves) access_stride(v->g, x, v->loop, &literal, &bytes);
     bool unit = moves && !index && literal && bytes == size;
-    v->streams += unit && !is_store;
     if (unit ? !target_mask(v->g->e.level, (int)size) : is_store && (moves || index)) v->maskable = false;
     return moves || index;
 }
@@ -297,7 +289,6 @@ static void vector_loops(Gen *g, const Stmt *s, LLVMValueRef n)
 {
     bool small = is_number(n) && (number(n) < s->lanes || number(n) % s->lanes == 0);
     Survey v = survey_body(g, s);
-    g->ahead = v.cost > PREFETCH_FROM && v.streams <= PREFETCH_STREAMS ? PREFETCH_BYTES : 0;
     if (!small && v.maskable && v.cost > MASKED_FROM) {
         masked_loop(g, s, n);
     } else {
@@ -305,7 +296,6 @@ static void vector_loops(Gen *g, const Stmt *s, LLVMValueRef n)
         full_vectors(g, s, full);
         tail(g, s, full, n);
     }
-    g->ahead = 0;
 }
 
 /* ---- statements ---- */

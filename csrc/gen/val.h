@@ -48,7 +48,6 @@ typedef struct {
     int vec;                                           /* body of the vector FOR we are in; 0: none */
     unsigned lanes;                                    /* and its lanes */
     LLVMValueRef mask, active;                         /* its active lanes and their number (i64); NULL: all */
-    int64_t ahead;                                     /* bytes from a vector load to what it prefetches; 0: nothing */
     uint32_t stamp;
     StateCode *state;
 } Gen;

@@ -57,6 +57,7 @@ typedef struct { uint8_t kind; int32_t lit, arg; } Coef;
 typedef struct {
     uint16_t array;
     uint8_t nindex;
+    uint8_t streams;                                        /* from memory beyond the caches: worth asking for it ahead */
     int32_t off_arg;                                        /* -1: none */
     int64_t off_lit;
     Coef coef[KERNEL_MAX_AXES], outer[KERNEL_MAX_AXES];

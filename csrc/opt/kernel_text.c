@@ -65,6 +65,8 @@ static void print_access(Text *t, const Kernel *k, const Access *x)
         text_put(t, " +arg%d", x->off_arg);
     if (x->off_lit)
         text_put(t, " %+" PRId64, x->off_lit);
+    if (x->streams)
+        text_put(t, " streams");
 }
 
 /* Decimal where that says it all, else the bits. */
@@ -377,6 +379,7 @@ static void parse_access(Parser *p)
         p->at += *p->at == '+';
         x.off_lit = number(p);
     }
+    x.streams = accept(p, "streams");
     check_id(p, kernel_access(p->arena, p->k, &x), id);
 }
 

@@ -697,6 +697,7 @@ bool draft_end(Lower *l)
 {
     if (l->err->kind) return false;
     l->k->checked = l->gr->target->checked;
+    if (!l->gp->dot) mark_streams(l);
     l->d->kernel = l->k;
     l->d->grid = kernel_grid(l->k, l->d->words.at);
     l->d->ns = estimate(l);

@@ -23,6 +23,10 @@ bool draft_end(Lower *l);
 void choose_loops(Lower *l);
 void list_reductions(Lower *l);
 
+/* ---- streams.c ---- */
+/* Marks the accesses of a finished kernel that stream from memory. */
+void mark_streams(Lower *l);
+
 /* ---- schedule_dot.c ---- */
 /* Appends the launches of a group with a product; false with an error. */
 bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out);

@@ -1,0 +1,48 @@
+/* Marks the accesses that stream from memory: the generator asks for their lines ahead.
+ *
+ * Only in launches whose arrays exceed the second-level cache. Of accesses that run side by side through an array, as a stencil's
+ * do, the one furthest in front meets each line first; the others find it in a cache. */
+#include "opt/schedule.h"
+
+static int64_t array_bytes(const Lower *l, uint32_t array)
+{
+    for (uint32_t i = 0; i < l->arrays.len; i++)
+        if (l->arrays.at[i].array == array) return l->buffers->at.at[l->arrays.at[i].buffer].bytes;
+    return 0;
+}
+
+static bool equal_coef(Coef a, Coef b) { return a.kind == b.kind && a.lit == b.lit && a.arg == b.arg; }
+
+static bool side_by_side(const Kernel *k, const Access *x, const Access *y)
+{
+    if (x->array != y->array || x->nindex != y->nindex) return false;
+    for (uint32_t i = 0; i < k->axes.len; i++)
+        if (!equal_coef(x->coef[i], y->coef[i]) || !equal_coef(x->outer[i], y->outer[i])) return false;
+    for (int i = 0; i < x->nindex; i++) if (x->index[i].val != y->index[i].val) return false;
+    return true;
+}
+
+static int64_t offset_of(const Lower *l, const Access *x) { return x->off_lit + (x->off_arg >= 0 ? l->d->words.at[x->off_arg] : 0); }
+
+static bool leads(const Lower *l, uint32_t access)
+{
+    const Kernel *k = l->k;
+    const Access *x = &k->accesses.at[access];
+    for (uint32_t i = 0; i < k->accesses.len; i++) {
+        const Access *y = &k->accesses.at[i];
+        if (i != access && side_by_side(k, x, y) && offset_of(l, y) > offset_of(l, x)) return false;
+    }
+    return true;
+}
+
+void mark_streams(Lower *l)
+{
+    const Target *target = l->gr->target;
+    int64_t all = 0;
+    for (uint32_t i = 0; i < l->arrays.len; i++) all += l->buffers->at.at[l->arrays.at[i].buffer].bytes;
+    if (all <= (int64_t)target->l2) return;
+    for (uint32_t i = 0; i < l->k->accesses.len; i++) {
+        Access *x = &l->k->accesses.at[i];
+        x->streams = array_bytes(l, x->array) > (int64_t)target->l1 && leads(l, i);
+    }
+}

@@ -63,6 +63,12 @@ def test_layouts(dtype):
         check(lambda x: (x.max(0), x.min(1), x.argmax(), x.argmax(0), np.any(x, 1)), x)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_wide_columns(dtype):
+    x = sample((5, 3001), dtype, 1)
+    check(lambda x: (x.max(0), x.argmin(0), x.cumsum(0), x.sum(0, dtype="int64"), x.any(0)), x)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_nan_and_ties(dtype):
     x = np.array([[1, np.nan, 3, np.nan], [2, 2, 1, 1], [-np.inf, 0, np.inf, np.inf], [np.nan] * 4, [0.0, -0.0, 0.0, -0.0]], dtype)

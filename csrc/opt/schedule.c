@@ -177,7 +177,7 @@ int choose_lanes(const Lower *l, bool rows)
     if (l->gp->scan && is_strided(l)) return native < SCAN_ROWS ? native : SCAN_ROWS;
     if (extent < 4 * native) return native;
     int64_t most = extent / 4;
-    if (l->gp->reduced && !rows && l->survey->ops <= 30 && most >= 4 * native) return floor_pow2(most, native * column_vectors(l));
+    if (l->gp->reduced && !rows && l->survey->ops <= 30 && most >= 4 * native) return floor_pow2(most < KERNEL_MAX_LANES ? most : KERNEL_MAX_LANES, native * column_vectors(l));
     int times = l->survey->ops > 60 ? 1 : 2;
     if (rows && l->survey->ops <= 30 && extent >= 1024) times = has_arg(l) ? 8 : 4;    /* a compare, a mask and a select one after the other */
     int lanes = native * times;

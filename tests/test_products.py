@@ -170,3 +170,21 @@ def test_bits_do_not_depend_on_threads():
         results.append([r.tobytes() for r in pyxla.jit(f)(*args)])
     pyxla.set_num_threads(None)
     assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_large_matrices_times_vectors(dtype):
+    def f(a, x, y):
+        return a @ x, y @ a, np.maximum(a @ x + y, 0), y @ a * 2 - x, (y @ a).sum(), (a @ x).max(), np.exp(a @ x / 100), a.T @ y, x @ a.T
+
+    a, x, y = sample((300, 257), dtype, 1), sample(257, dtype, 2), sample(300, dtype, 3)
+    for m in (a, np.asfortranarray(a), a[::-1, ::-1], np.repeat(a, 2, 1)[:, ::2]):
+        check(f, m, x, y, rtol=1e-5 if dtype == "float32" else 1e-13)
+    check(lambda a, x: a @ x[..., None], np.stack([a, a + 1]), np.stack([x, 2 * x]), rtol=1e-5 if dtype == "float32" else 1e-13)
+    check(lambda a, x: (x[:, None, :] @ a).argmax(-1), np.stack([a.T, a.T + 1]), np.stack([x, 2 * x]))
+
+
+@pytest.mark.parametrize("m", [2, 5, 17, 40])
+def test_few_rows(m):
+    a, b, c = sample((m, 200), "float32", 1), sample((200, 1500), "float32", 2), sample(1500, "float32", 3)
+    check(lambda a, b, c: (a @ b, np.maximum(a @ b + c, 0), b.T @ a.T, (b.T @ a.T).sum(0)), a, b, c, **close("float32", 200))

@@ -11,7 +11,7 @@
 #include "gen/val.h"
 
 enum { C, A, B };
-enum { MAX_ROWS = 8, MAX_VECTORS = 12, PREFETCH_STEPS = 16 };
+enum { MAX_ROWS = 8, MAX_VECTORS = 12, PREFETCH_STEPS = 16, PREFETCH_BYTES = 1024 };
 
 typedef struct {
     Gen *g;
@@ -96,6 +96,15 @@ static void loop_over(Dot *d, LLVMValueRef extent, int64_t step, Body *body, voi
     scope_close(d->g);
 }
 
+/* Asks for the cache line of *ptr. */
+static void prefetch(Dot *d, LLVMValueRef ptr, bool write)
+{
+    Gen *g = d->g;
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.prefetch", 13), &g->ptr, 1);
+    LLVMValueRef args[] = {ptr, LLVMConstInt(g->i32, write, 0), LLVMConstInt(g->i32, 3, 0), LLVMConstInt(g->i32, 1, 0)};
+    LLVMBuildCall2(g->e.b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
+}
+
 /* ---- across columns ---- */
 
 typedef struct { LLVMValueRef j, active; int vectors; } Panel;      /* columns from j on; active: lanes of the last vector, NULL: all */
@@ -115,15 +124,6 @@ typedef struct {
     LLVMValueRef a[MAX_ROWS], col[MAX_VECTORS], mask[MAX_VECTORS], out[MAX_ROWS][MAX_VECTORS], acc[MAX_ROWS][MAX_VECTORS];
     const Panel *p;
 } Tile;
-
-/* Asks for the cache line of *ptr. */
-static void prefetch(Dot *d, LLVMValueRef ptr, bool write)
-{
-    Gen *g = d->g;
-    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.prefetch", 13), &g->ptr, 1);
-    LLVMValueRef args[] = {ptr, LLVMConstInt(g->i32, write, 0), LLVMConstInt(g->i32, 3, 0), LLVMConstInt(g->i32, 1, 0)};
-    LLVMBuildCall2(g->e.b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
-}
 
 static void column_products(Dot *d, Tile *t)
 {
@@ -257,7 +257,8 @@ static void add_products(Dot *d, Sums *t, LLVMValueRef k)
     LLVMValueRef step_a = LLVMBuildMul(g->e.b, k, d->by_k[A].v, ""), step_b = LLVMBuildMul(g->e.b, k, d->by_k[B].v, ""), col[MAX_ROWS];
     for (int v = 0; v < t->cols; v++) col[v] = lanes_load(g, d->x[B], byte_offset(g, t->b[v], step_b), d->by_k[B]);
     for (int r = 0; r < t->rows; r++) {
-        LLVMValueRef x = lanes_load(g, d->x[A], byte_offset(g, t->a[r], step_a), d->by_k[A]);
+        LLVMValueRef at = byte_offset(g, t->a[r], step_a), x = lanes_load(g, d->x[A], at, d->by_k[A]);
+        if (t->cols == 1) prefetch(d, byte_offset(g, at, int64_const(g, PREFETCH_BYTES)), false);       /* A is the traffic */
         for (int v = 0; v < t->cols; v++) t->acc[r][v] = multiply_add(&g->e, d->dt, x, col[v], t->acc[r][v]);
     }
 }
@@ -354,7 +355,8 @@ static int even_share(LLVMValueRef extent, int most)
 static void along_k(Dot *d)
 {
     bool many = d->g->e.level == CPU_AVX512 || d->g->e.level == CPU_NEON;
-    Sums t = {.rows = even_share(d->m, 4), .cols = even_share(d->n, many ? 4 : 2)};
+    bool vector = is_number(d->n) && number(d->n) == 1;
+    Sums t = {.rows = even_share(d->m, vector && many ? 8 : 4), .cols = even_share(d->n, many ? 4 : 2)};
     loop_over(d, d->m, t.rows, sums_row, &t);
 }
 
@@ -474,8 +476,8 @@ void dot_emit(Gen *g, const Stmt *s)
     for (int i = 0; i < 3; i++) d->x[i] = &g->k->accesses.at[access[i]];
     d->dt = g->k->arrays.at[d->x[C]->array].dtype;
     d->order = (DotOrder)s->d;
-    d->streams = s->d == DOT_ROWS_FIRST;
     axis_strides(d, 0, s->axis, d->by_m, &d->m);
+    d->streams = d->order == DOT_ROWS_FIRST && !(is_number(d->m) && number(d->m) == 1);      /* one row: the machine's own is better */
     axis_strides(d, 1, s->axis_n, d->by_n, &d->n);
     axis_strides(d, 2, s->axis_k, d->by_k, &d->k);
     for (int i = 0; i < 3; i++) d->ptr[i] = access_base(g, access[i]);

@@ -433,6 +433,12 @@ static bool note_input_axes(Grouping *gr, Id id, const Scan *s, Id v, const int8
     return true;
 }
 
+/* Whether the last axis of the product's domain is its columns: a product with a vector has none. */
+static bool is_columns(const Grouping *gr, const Group *gp)
+{
+    return gr->info[gp->dot].axis[node_at(gr->g, gp->dot)->rank - 1] == gp->naxes - 1;
+}
+
 static bool visit_reduce(Grouping *gr, Id id)
 {
     const Graph *g = gr->g;
@@ -449,7 +455,7 @@ static bool visit_reduce(Grouping *gr, Id id)
         uint32_t red = 0, all = (1u << gp->naxes) - 1;
         for (int j = 0; j < s.own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
         bool fits = mask_of(axis, s.own.n) == all && !gp->scan && gp->nvals + s.ops <= GROUP_VALS
-                 && (!gp->reduced || gp->reduced == red) && (!gp->dot || red == 1u << (gp->naxes - 1))
+                 && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp)))
                  && !(gp->closed && phase_in(&s, s.best));
         if (fits) n = s.best;
     }

@@ -311,7 +311,7 @@ static void reduce_element(Lower *l, const Reduction *r, uint32_t state)
         for (int d = node_at(l->gr->g, v)->rank - 1; d >= 0; d--) {      /* C order over the reduced axes */
             if (!(node_attr(l->gr->g, r->id)[0] >> d & 1)) continue;
             for (int i = 0; i < l->nloops; i++) {
-                if (m.step[d][l->loop[i].domain] == 0) continue;
+                if (l->loop[i].domain >= MAX_DOMAIN || m.step[d][l->loop[i].domain] == 0) continue;
                 uint32_t x = kernel_val(l->arena, l->k, (Val){ .kind = VAL_AXIS, .dtype = DT_int64, .a = l->loop[i].axis });
                 if (scale != 1) x = lower_op(l, OP_multiply, DT_int64, x, kernel_const(l->arena, l->k, DT_int64, scale));
                 s.c = s.c ? lower_op(l, OP_add, DT_int64, s.c, x) : x;

@@ -8,7 +8,10 @@
 #include "opt/schedule.h"
 
 enum {
-    FEW_ROWS = 16,               /* so many rows or columns are known to the kernel, and B is not packed for fewer */
+    FEW_ROWS = 16,               /* B is not packed for fewer */
+    KNOWN = 32,                  /* so many rows or columns are known to the kernel */
+    THIN_ROWS = 64,              /* so few rows take B a few of its rows at a time */
+    THIN_BYTES = 16384,          /* and as many columns as so much of C has */
     TILE_ROWS = 32,              /* rows of a block where B is read in place */
     TILE_BYTES = 256 * 1024,     /* of the product in scratch, if not packed */
     PANEL = 3,                   /* vectors of columns that the micro-kernel takes at once */
@@ -184,6 +187,15 @@ static void choose_packed(Product *p)
     p->b.line = p->in;
 }
 
+/* Few rows: B is the traffic. A few of its rows at a time, as streams, over a width that keeps C in the first cache. */
+static void choose_thin(Product *p)
+{
+    int32_t rows = p->m == 1 ? 8 : 16, wide = power_between(THIN_BYTES / (p->m * p->item), 128, 4096);
+    p->block[p->in] = p->n > wide ? wide : 0;
+    p->block[p->ik] = p->k > 2 * rows ? rows : 0;
+    p->order = DOT_ROWS_FIRST;
+}
+
 static void choose_in_place(Product *p)
 {
     int64_t wide = TILE_BYTES / (TILE_ROWS * p->item);
@@ -198,8 +210,18 @@ static void choose(Product *p)
     int64_t l2 = t->l2 ? (int64_t)t->l2 : 1 << 20, lanes = t->vector_bytes / p->item;
     bool b_unit = p->b.step[p->in] == p->item;
     bool large = p->k * p->n * p->item > l2 * 3 / 4 && p->k > SHORT_K;
-    if (p->m >= FEW_ROWS && (b_unit ? p->m >= 64 && large : p->n >= lanes)) choose_packed(p);
-    else choose_in_place(p);
+    bool sums = p->n <= lanes / 2 && p->a.step[p->ik] == p->item && p->k >= 64;       /* dot products of rows and columns */
+    if (sums && p->b.step[p->ik] != p->item && p->n > 1 && p->m >= FEW_ROWS) {
+        choose_in_place(p);
+        p->b.row = p->in;
+        p->b.line = p->ik;
+    } else if (p->m < THIN_ROWS && b_unit && p->k * p->n * p->item > (p->m == 1 ? l2 / 8 : l2)) {
+        choose_thin(p);
+    } else if (p->m >= FEW_ROWS && (b_unit ? p->m >= 64 && large : p->n >= lanes)) {
+        choose_packed(p);
+    } else {
+        choose_in_place(p);
+    }
     bool a_far = p->a.step[p->ik] != p->item && p->m * p->k * p->item > l2 && p->k > 256;
     if (a_far && p->n >= 64) p->a.row = p->im, p->a.line = p->ik;
     if (p->l.gp->reduced) p->block[p->im] = least(p->block[p->im], power_between(TILE_BYTES * 2 / (p->n * p->item), TILE_ROWS, 512));
@@ -237,13 +259,15 @@ static uint32_t target(Product *p)
 static void finish_tile(Product *p)
 {
     Lower *l = &p->l;
-    uint32_t rows = open_loop(l, p->im, p->block[p->im] ? PART_WITHIN : PART_WHOLE, 0, false);
+    uint32_t rows = open_loop(l, p->im, p->block[p->im] ? PART_WITHIN : PART_WHOLE, l->vec == p->im ? l->lanes : 0, false);
+    l->phase = 0;
     if (l->gp->reduced) {
         make_tiles(l, 1);
         all_phases(l, p->block[p->in] ? p->in : -1);
+    } else if (l->vec == p->im) {
+        phase_body(l);
     } else {
         uint32_t columns = open_loop(l, p->in, p->block[p->in] ? PART_WITHIN : PART_WHOLE, l->lanes, false);
-        l->phase = 0;
         phase_body(l);
         kernel_close(l->k, columns);
     }
@@ -259,9 +283,13 @@ static bool multiply(Product *p, Drafts *out)
     l->nloops = loops.nloops;
     memcpy(l->loop, loops.loop, sizeof l->loop);
     list_reductions(l);
-    l->vec = p->in;
+    l->vec = p->n == 1 ? p->im : p->in;
     l->lanes = choose_lanes(l, false);
-    for (int i = 0; i < l->nloops; i++) l->loop[i].axis = lower_axis(l, l->loop[i].extent, p->block[i]);
+    for (int i = 0; i < l->nloops; i++) {
+        bool known = (i == p->im || i == p->in) && l->loop[i].extent <= KNOWN && !p->block[i];
+        l->loop[i].axis = known ? kernel_axis(l->arena, l->k, (Size){ .arg = -1, .lit = l->loop[i].extent }, 0)
+                                : lower_axis(l, l->loop[i].extent, p->block[i]);
+    }
     for (int i = 0; i < l->nloops; i++)
         if (i != p->im && i != p->in && i != p->ik) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
     if (p->block[p->im]) at[n++] = open_loop(l, p->im, PART_BLOCKS, 0, true);
@@ -274,18 +302,28 @@ static bool multiply(Product *p, Drafts *out)
     return draft_end(l);
 }
 
+/* Loop i of the domain, or one of a single trip for an axis that is not in it. */
+static int loop_or_unit(Lower *l, int i)
+{
+    if (i >= 0) return i;
+    l->loop[l->nloops] = (Loop){ .extent = 1, .domain = MAX_DOMAIN };
+    return l->nloops++;
+}
+
 /* The loops of the domain, and one over k. */
 static bool find_loops(Product *p)
 {
     const Graph *g = p->gr->g;
     Lower *l = &p->l;
     int rank = node_at(g, p->dot)->rank;
-    if (l->gp->naxes == MAX_DOMAIN) return err_set(g->err, ERR_UNSUPPORTED, "a product over more than %d axes", MAX_DOMAIN - 1);
+    if (l->gp->naxes > MAX_DOMAIN - 3) return err_set(g->err, ERR_UNSUPPORTED, "a product over more than %d axes", MAX_DOMAIN - 3);
     choose_loops(l);
     for (int i = 0; i < l->nloops; i++) {
         if (l->loop[i].domain == p->gr->info[p->dot].axis[rank - 2]) p->im = i;
         if (l->loop[i].domain == p->gr->info[p->dot].axis[rank - 1]) p->in = i;
     }
+    p->im = loop_or_unit(l, p->im);
+    p->in = loop_or_unit(l, p->in);
     p->ik = l->nloops;
     p->m = l->loop[p->im].extent;
     p->n = l->loop[p->in].extent;

@@ -19,6 +19,8 @@ static void mark_live(Pass *p)
             }
 }
 
+enum { MATRIX = 65536 };         /* elements from which on a matrix times a vector is a product of its own */
+
 /* (..., m, k) x (..., k, n) as a broadcast product and a sum: vectors, and matrices so small that one loop holds them. */
 static Id dot_small(Graph *g, Id a, Id b)
 {
@@ -27,6 +29,7 @@ static Id dot_small(Graph *g, Id a, Id b)
     memcpy(sa, node_shape(g, a), sizeof(Dim) * (size_t)r);
     memcpy(sb, node_shape(g, b), sizeof(Dim) * (size_t)r);
     Dim m = sa[r - 2], k = sa[r - 1], n = sb[r - 1];
+    if ((m == 1) != (n == 1) && (m * n) >= 64 && k >= 64 && m * n * k >= MATRIX && dtype_info[node_at(g, a)->dtype].kind == DKIND_FLOAT) return 0;
     if (r + 1 > MAX_RANK || !(m <= 1 || n <= 1 || k == 0 || (m * n * k <= 1024 && k <= 16))) return 0;
     /* k last where B's columns are read whole or A is a vector of rows; k before n keeps n the vector axis */
     bool rows = n == 1;

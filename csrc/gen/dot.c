@@ -22,6 +22,7 @@ typedef struct {
     unsigned lanes;
     int rows, vectors;
     DotOrder order;
+    int tile;                                  /* rows of a tile, 0: our choice */
     bool streams;                              /* B and C come from beyond the first cache: they are asked for ahead */
     LLVMValueRef outer[3][3];                  /* per axis m, n, k and array: bytes between blocks */
     int32_t block[3];
@@ -372,9 +373,9 @@ static void choose_tile(Dot *d)
     int most = shapes[d->g->e.level].rows, wide = shapes[d->g->e.level].vectors, sums = most * wide;
     int64_t lanes = d->lanes ? d->lanes : 1, n = is_number(d->n) ? (number(d->n) + lanes - 1) / lanes : 0;
     if (sums == 24 && n && n % 4 == 0 && (n == 4 || 4 * even_share(d->m, 6) > wide * even_share(d->m, most))) most = 6, wide = 4;
-    d->rows = even_share(d->m, most);
+    d->rows = d->tile ? d->tile : even_share(d->m, most);
     d->vectors = wide;
-    if (is_number(d->m) && d->rows * wide < sums) d->vectors = least(sums / d->rows, n ? MAX_VECTORS : 2 * wide);
+    if ((is_number(d->m) || d->tile) && d->rows * wide < sums) d->vectors = least(sums / d->rows, n ? MAX_VECTORS : 2 * wide);
     if (n && n < d->vectors) d->vectors = (int)n;
 }
 
@@ -476,6 +477,7 @@ void dot_emit(Gen *g, const Stmt *s)
     for (int i = 0; i < 3; i++) d->x[i] = &g->k->accesses.at[access[i]];
     d->dt = g->k->arrays.at[d->x[C]->array].dtype;
     d->order = (DotOrder)s->d;
+    d->tile = least(s->part, MAX_ROWS);
     axis_strides(d, 0, s->axis, d->by_m, &d->m);
     d->streams = d->order == DOT_ROWS_FIRST && !(is_number(d->m) && number(d->m) == 1);      /* one row: the machine's own is better */
     axis_strides(d, 1, s->axis_n, d->by_n, &d->n);

@@ -78,7 +78,7 @@ typedef enum { STMT_FOR, STMT_INIT, STMT_REDUCE, STMT_STORE, STMT_DOT, STMT_CHEC
 typedef enum { PART_WHOLE, PART_BLOCKS, PART_WITHIN } Part;
 
 typedef struct {
-    uint8_t kind, part;
+    uint8_t kind, part;     /* FOR: a Part; DOT: rows of a tile, 0: as the generator likes */
     uint8_t grid;           /* FOR: one of the leading grid FORs, which are nested without other statements between them */
     uint8_t add;            /* DOT: add to what is there */
     uint16_t axis;          /* FOR; DOT: the m axis */

@@ -137,8 +137,11 @@ static void print_stmt(Text *t, const Stmt *s)
         break;
     case STMT_STORE: text_put(t, "store x%u %%%u\n", s->a, s->b); break;
     case STMT_DOT:
-        text_put(t, "dot x%u %s x%u x%u over a%u a%u a%u%s\n", s->a, s->add ? "+=" : "=", s->b, s->c, s->axis, s->axis_n, s->axis_k,
+        text_put(t, "dot x%u %s x%u x%u over a%u a%u a%u%s", s->a, s->add ? "+=" : "=", s->b, s->c, s->axis, s->axis_n, s->axis_k,
                  s->d == DOT_ROWS_FIRST ? " by rows" : "");
+        if (s->part)
+            text_put(t, " tile %u", s->part);
+        text_put(t, "\n");
         break;
     case STMT_CHECK: text_put(t, "check %%%u else %u at arg%u\n", s->a, s->b, s->c); break;
     }
@@ -515,6 +518,8 @@ static bool parse_simple(Parser *p)
         s.axis_k = (uint16_t)numbered(p, "a");
         if (accept(p, "by"))
             s.d = (expect(p, "rows"), DOT_ROWS_FIRST);
+        if (accept(p, "tile"))
+            s.part = (uint8_t)number(p);
     } else if (accept(p, "check")) {
         s = (Stmt){ .kind = STMT_CHECK, .a = numbered(p, "%") };
         expect(p, "else");

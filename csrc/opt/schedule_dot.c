@@ -9,7 +9,7 @@
 
 enum {
     FEW_ROWS = 16,               /* B is not packed for fewer */
-    KNOWN = 32,                  /* so many rows or columns are known to the kernel */
+    KNOWN = 32,                  /* so few columns are known to the kernel */
     THIN_ROWS = 64,              /* so few rows take B a few of its rows at a time */
     THIN_BYTES = 16384,          /* and as many columns as so much of C has */
     TILE_ROWS = 32,              /* rows of a block where B is read in place */
@@ -36,6 +36,7 @@ typedef struct {
     int item;
     int32_t block[MAX_DOMAIN + 1];                                /* by loop, 0: not blocked */
     DotOrder order;
+    uint8_t rows;                /* of the micro-kernel's tile, 0: its own choice */
     const Root *direct;          /* the product goes there and nowhere else */
     Operand a, b;
 } Product;
@@ -194,6 +195,7 @@ static void choose_thin(Product *p)
     p->block[p->in] = p->n > wide ? wide : 0;
     p->block[p->ik] = p->k > 2 * rows ? rows : 0;
     p->order = DOT_ROWS_FIRST;
+    p->rows = p->m <= 2 ? (uint8_t)p->m : p->m <= 4 ? 4 : 0;
 }
 
 static void choose_in_place(Product *p)
@@ -286,7 +288,7 @@ static bool multiply(Product *p, Drafts *out)
     l->vec = p->n == 1 ? p->im : p->in;
     l->lanes = choose_lanes(l, false);
     for (int i = 0; i < l->nloops; i++) {
-        bool known = (i == p->im || i == p->in) && l->loop[i].extent <= KNOWN && !p->block[i];
+        bool known = l->loop[i].extent <= (i == p->in ? KNOWN : i == p->im) && !p->block[i];
         l->loop[i].axis = known ? kernel_axis(l->arena, l->k, (Size){ .arg = -1, .lit = l->loop[i].extent }, 0)
                                 : lower_axis(l, l->loop[i].extent, p->block[i]);
     }
@@ -295,7 +297,7 @@ static bool multiply(Product *p, Drafts *out)
     if (p->block[p->im]) at[n++] = open_loop(l, p->im, PART_BLOCKS, 0, true);
     if (p->block[p->in] && !l->gp->reduced) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, true);
     uint32_t c = target(p), a = read_operand(l, &p->a), b = read_operand(l, &p->b);
-    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
+    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
         .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->order });
     if (!p->direct) finish_tile(p);
     close_all(l, at, n);

@@ -25,9 +25,6 @@ def contract(a, b):
         return _core.full((*batch, m, n), a.dtype, 0)
     if a.dtype == BOOL:                                 # counts of true products: sums of ones in float32 stay positive
         return np.not_equal(contract(array(a, FLOAT32), array(b, FLOAT32)), 0)
-    if n == 1:                                          # one column is a reduction over rows
-        p = np.multiply(a, swapaxes(b, -1, -2))
-        return _core.reduce("sum", p, (p.ndim - 1,))[..., None]
     a = a if a.shape[:-2] == batch else _core.broadcast(a, (*batch, m, k))
     b = b if b.shape[:-2] == batch else _core.broadcast(b, (*batch, k, n))
     if len(batch) > 1:                                  # one batch axis

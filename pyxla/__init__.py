@@ -13,7 +13,7 @@ array([1., 1., 1.])
 `help(pyxla.jit)` has the options; docs/user_guide.md has everything else.
 """
 
-from . import _core
+from . import _core, xp
 from ._api import (
     ShapeDtype,
     clear_kernels,
@@ -62,6 +62,7 @@ __all__ = [
     "register_tree",
     "set_num_threads",
     "trim_memory",
+    "xp",
 ]
 
 _core._set_shape_dtype(ShapeDtype)

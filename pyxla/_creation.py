@@ -243,7 +243,7 @@ _originals, _shims = {}, {}
 
 def _from_numpy(frame):
     name = frame.f_globals.get("__name__") or ""
-    return name.partition(".")[0] in ("numpy", "pyxla")
+    return name.partition(".")[0] in ("numpy", "pyxla") and not name.startswith("pyxla.xp")
 
 
 def _redirect(name, ours):

@@ -26,13 +26,14 @@ static bool in_package(const char *name, const char *package, size_t n)
     return !strncmp(name, package, n) && (name[n] == 0 || name[n] == '.');
 }
 
-enum { FRAME_USER, FRAME_NUMPY = 1, FRAME_PYXLA = 2 };
+/* FRAME_XP: pyxla.xp, whose functions call NumPy's for the user, as code of the user's would. */
+enum { FRAME_USER, FRAME_NUMPY = 1, FRAME_PYXLA = 2, FRAME_XP = 3 };
 static int frame_owner(PyFrameObject *f)
 {
     PyObject *globals = frame_globals(f);
     PyObject *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
     const char *s = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
-    int owner = !s ? FRAME_USER : in_package(s, "numpy", 5) ? FRAME_NUMPY : in_package(s, "pyxla", 5) ? FRAME_PYXLA : FRAME_USER;
+    int owner = !s ? FRAME_USER : in_package(s, "numpy", 5) ? FRAME_NUMPY : in_package(s, "pyxla.xp", 8) ? FRAME_XP : in_package(s, "pyxla", 5) ? FRAME_PYXLA : FRAME_USER;
     Py_XDECREF(globals);
     return owner;
 }
@@ -40,7 +41,8 @@ static int frame_owner(PyFrameObject *f)
 bool caller_is_numpy(void)
 {
     PyFrameObject *f = PyEval_GetFrame();
-    return f && frame_owner(f) != FRAME_USER;
+    int owner = f ? frame_owner(f) : FRAME_USER;
+    return owner == FRAME_NUMPY || owner == FRAME_PYXLA;
 }
 
 /* Whether a frame's code is ours or NumPy's, remembered by code object. */

@@ -71,7 +71,7 @@ enum { MODE_FMA = 1, MODE_FAST = 2 };
 enum { NODE_WEAK = 1 };                /* a Python scalar: its dtype yields to an array's */
 
 /* Conditions that a run checks (OP_check); py/error.c has their exceptions. */
-typedef enum { CHECK_OK, CHECK_NEGATIVE_POWER, CHECK_INDEX, CHECK_EXTENT, CHECK_ZERO_DIVISION,
+typedef enum { CHECK_OK, CHECK_NEGATIVE_POWER, CHECK_INDEX, CHECK_EXTENT, CHECK_ZERO_DIVISION, CHECK_VALUE,
     CHECK_ALL_NAN, CHECK_WEIGHTS, CHECK_GEOMETRIC } CheckCode;
 
 #define MAX_RANK 16

@@ -96,6 +96,9 @@ void error_raise_check(const Plan *plan, int64_t status, const Trace *t)
     case CHECK_EXTENT:
         error_raise_at(PyExc_ValueError, "operands could not be broadcast together: extents known only in the run differ", t, src);
         return;
+    case CHECK_VALUE:
+        error_raise_at(PyExc_ValueError, "an argument has a value that the function does not take", t, src);
+        return;
     case CHECK_ZERO_DIVISION:
         error_raise_at(PyExc_ZeroDivisionError, "division by zero", t, src);
         return;

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .. import _core
-from ._args import BOOL, array, axis_tuple, common, count, is_array, result_type, type_of, unsupported
+from ._args import BOOL, array, axis_tuple, count, is_array, result_type, type_of, unsupported
 from .manip import broadcast_to
 
 implements, method = _core.implements, _core.method
@@ -22,16 +22,6 @@ def copyto(dst, src, casting="same_kind", where=True):
     elif where is not False:
         src = _core.as_tracer(src, dst.dtype) if weak_ok else array(src, dst.dtype)
         dst[...] = _core.where(broadcast_to(array(where, BOOL), dst.shape), broadcast_to(src, dst.shape), dst)
-
-
-@implements(np.putmask)
-def putmask(a, /, mask, values):
-    values = common(a, values)[1] if not is_array(values) else values
-    if values.shape != a.shape and values.size != 1:
-        raise unsupported("putmask with values of another shape", "use a[...] = np.where(mask, values, a)")
-    if values.shape != a.shape:
-        values = _core.reshape(values, ())
-    copyto(a, values, "unsafe", mask)
 
 
 @method("fill")

@@ -1,0 +1,427 @@
+"""Choosing, placing and counting elements by indices: take, put, choose, ufunc.at, searchsorted, histogram and their kin."""
+import math
+from operator import index
+
+import numpy as np
+
+from .. import _core
+from ._args import ALL, BOOL, INT, array, axis_index, common, count, is_array, is_weak, result_type, scalar, to_out, unsupported
+from .fancy import Key, axis_bits, from_front, in_range, to_front
+from .host import whole
+from .manip import broadcast_to, ravel
+
+implements, method = _core.implements, _core.method
+
+
+def integers(x, what="indices"):
+    """An array of integers as a tracer; NumPy's error for others."""
+    x = array(x, INT) if isinstance(x, (list, tuple)) and not len(x) else array(x)
+    if x.dtype.kind not in "iub":
+        raise TypeError(f"Cannot cast array data from {x.dtype!r} to {INT!r} according to the rule 'safe'")
+    return _core.cast(x, INT) if x.dtype == BOOL else x
+
+
+def bounded(indices, n, mode):
+    """Indices of an axis of extent n by NumPy's `mode`."""
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    if n == 0 and indices.size:
+        raise IndexError("cannot do a non-empty take from an empty axes.")
+    if n == 0 or mode == "raise":
+        return in_range(indices, n, 0)
+    indices = _core.cast(indices, INT)
+    return np.remainder(indices, n) if mode == "wrap" else np.clip(indices, 0, n - 1)
+
+
+# ---- take, put ----
+
+@implements(np.take)
+@method("take")
+def take(a, indices, axis=None, out=None, mode="raise"):
+    a = array(a)
+    a, axis = (ravel(a), 0) if axis is None else (a, axis_index(axis, max(a.ndim, 1)))
+    a = a if a.ndim else a[None]
+    indices = integers(indices)
+    r = _core.gather(to_front(a, [axis]), (bounded(indices, a.shape[axis], mode),))
+    return to_out(scalar(from_front(r, indices.ndim, axis)), out, "unsafe" if mode != "raise" else "same_kind")
+
+
+@implements(np.put)
+@method("put")
+def put(a, ind, v, mode="raise"):
+    if not is_array(a):
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type(a).__name__}")
+    ind = ravel(integers(ind))
+    v = ravel(array(v)) if not is_weak(v) else v
+    if ind.size == 0 or (not is_weak(v) and v.size == 0):
+        return
+    if not is_weak(v) and v.size != 1:
+        v = _core.gather(v, (np.remainder(_core.iota(ind.size), v.size),)) if v.size < ind.size else v[:ind.size]
+    flat = bounded(ind, a.size, mode)
+    _core.scatter(a, _core.full(ind.shape, a.dtype, v), None, axis_bits(range(a.ndim)), unravelled(flat, a.shape))
+
+
+def unravelled(flat, shape):
+    """Indices per axis of indices into a flattened array, all in range."""
+    out, n = [], count(shape)
+    if len(shape) == 1:
+        return (flat,)
+    for k, extent in enumerate(shape):
+        n //= extent
+        part = flat if n == 1 else np.floor_divide(flat, n)
+        out.append(part if k == 0 else np.remainder(part, extent))
+    return tuple(out)
+
+
+def along(shape, indices, axis):
+    """Index arrays for every axis: `indices` along one, each position for itself along the others."""
+    for d, (n, m) in enumerate(zip(shape, indices.shape)):
+        if d != axis and n != m and n != 1 and m != 1:
+            raise IndexError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {shape} and {indices.shape}")
+    own = [_core.reshape(_core.iota(n), (1,) * d + (n,) + (1,) * (len(shape) - d - 1)) for d, n in enumerate(shape)]
+    own[axis] = in_range(indices, shape[axis], axis)
+    return tuple(own)
+
+
+def along_operands(name, arr, indices, axis):
+    indices = array(indices)
+    if indices.dtype.kind not in "iu":
+        raise IndexError("`indices` must be an integer array")
+    if axis is None:
+        if indices.ndim != 1:
+            raise ValueError("when axis=None, `indices` must have a single dimension.")
+        return _core.reshape(arr, (arr.size,)), indices, 0
+    if arr.ndim != indices.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    return arr, indices, axis_index(axis, arr.ndim)
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr, indices, axis=-1):
+    arr, indices, axis = along_operands("take_along_axis", array(arr), indices, axis)
+    return _core.gather(arr, along(arr.shape, indices, axis))
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr, indices, values, axis):
+    flat, indices, axis = along_operands("put_along_axis", arr, indices, axis)
+    if axis is None or flat.ndim != arr.ndim:
+        arr[np.unravel_index(indices, arr.shape)] = values
+    else:
+        arr[along(arr.shape, indices, axis)] = values
+
+
+@implements(np.choose)
+@method("choose")
+def choose(a, choices, out=None, mode="raise"):
+    a = integers(a)
+    if isinstance(choices, (list, tuple)):
+        choices = common(*choices)
+    n = len(choices)
+    choices = [choices[k] for k in range(n)]
+    shape = np.broadcast_shapes(a.shape, *[c.shape for c in choices])
+    which = broadcast_to(checked(a, n) if mode == "raise" else bounded(a, n, mode), shape)
+    r = broadcast_to(choices[-1], shape)
+    for k in reversed(range(n - 1)):
+        r = _core.where(np.equal(which, k), broadcast_to(choices[k], shape), r)
+    return to_out(scalar(_core.copy(r)), out)
+
+
+@implements(np.place)
+def place(arr, mask, vals):
+    mask, vals = ravel(array(mask, BOOL)), ravel(array(vals, arr.dtype))
+    if mask.size != arr.size:
+        raise ValueError("place: mask and data must be the same size")
+    if vals.size == 0:
+        _core.check(np.logical_not(np.any(mask)), "value")
+        return
+    position = np.remainder(_core.scan("cumsum", _core.cast(mask, INT), 0) - 1, vals.size)
+    new = _core.where(mask, _core.gather(vals, (position,)), ravel(arr))
+    arr[...] = _core.reshape(new, arr.shape)
+
+
+@implements(np.putmask)
+def putmask(a, /, mask, values):
+    values, mask = ravel(array(values)), array(mask, BOOL)
+    if mask.size != a.size:
+        raise ValueError("putmask: mask and data must be the same size")
+    if values.size == 0 or a.size == 0:
+        return
+    if values.size == 1:
+        values = _core.reshape(values, ())
+    else:
+        at = _core.reshape(_core.iota(a.size), a.shape)
+        values = _core.gather(values, (np.remainder(at, values.size),))
+    new = _core.full(a.shape, a.dtype, values)
+    a[...] = _core.where(_core.reshape(mask, a.shape), new, a)
+
+
+# ---- indices of flattened arrays ----
+
+@implements(np.unravel_index)
+def unravel_index(indices, shape, order="C"):
+    shape = tuple(index(n) for n in shape) if isinstance(shape, (tuple, list)) else (index(shape),)
+    indices = integers(indices)
+    n = count(shape)
+    if indices.size and n == 0:
+        raise ValueError("indices must be integral: the provided empty sequence was inferred as float.")
+    flat = checked(indices, n)
+    parts = unravelled(flat, shape if order == "C" else shape[::-1])
+    parts = parts if order == "C" else parts[::-1]
+    return tuple(scalar(_core.copy(p)) for p in parts)
+
+
+def checked(indices, n):
+    """Indices in 0 .. n - 1 as int64; others are a ValueError of the run."""
+    indices = _core.cast(indices, INT)
+    _core.check(np.logical_and(np.less_equal(0, indices), np.less(indices, n)), "value")
+    return np.clip(indices, 0, max(n - 1, 0))
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
+    dims = tuple(index(n) for n in dims) if isinstance(dims, (tuple, list)) else (index(dims),)
+    parts = [integers(p) for p in multi_index]
+    if len(parts) != len(dims):
+        raise ValueError(f"parameter multi_index must be a sequence of length {len(dims)}")
+    modes = (mode,) * len(dims) if isinstance(mode, str) else tuple(mode)
+    total, step = 0, 1
+    ordered = list(zip(parts, dims, modes))
+    for p, n, m in reversed(ordered) if order == "C" else ordered:
+        p = checked(p, n) if m == "raise" else bounded(p, n, m)
+        total = np.add(np.multiply(p, step), total)
+        step *= n
+    return scalar(total)
+
+
+# ---- ufunc.at, ufunc.reduceat ----
+
+@implements("ufunc.at")
+def ufunc_at(ufunc, a, indices, b=None):
+    if not is_array(a):
+        raise TypeError("first operand must be array")
+    if ufunc.nout != 1 or ufunc.nin > 2:
+        raise TypeError("Only operations with one output are supported by ufunc.at" if ufunc.nout != 1 else "ufunc.at takes unary and binary functions")
+    if (b is None) != (ufunc.nin == 1):
+        raise ValueError("second operand needed for ufunc" if b is None else "second operand provided when ufunc is unary")
+    k = Key(a, indices)
+    if k.mask() is not None or b is None:
+        apply_once(ufunc, a, indices, b)
+        return
+    indices, shape = k.indices() if k.arrays else ((), ())
+    b = array(b, a.dtype) if is_weak(b) else array(b)
+    dtype = result_type(a, b)
+    if not np.can_cast(ufunc.resolve_dtypes((a.dtype, b.dtype, None))[2], a.dtype, "same_kind"):
+        raise np._core._exceptions._UFuncOutputCastingError(ufunc, "same_kind", dtype, a.dtype, 0)
+    if not k.arrays:
+        apply_once(ufunc, a, tuple(k.basic), b)
+        return
+    name = COMBINING.get(ufunc.__name__)
+    loop = ufunc.resolve_dtypes((a.dtype, b.dtype, None))
+    view, at = k.view(), k.at
+    if all(item == ALL for item in k.basic if item is not None) and None not in k.basic and not any(isinstance(v, int) for v in k.basic):
+        view = a
+    rest = tuple(n for d, n in enumerate(view.shape) if d not in at)
+    v = broadcast_to(b, rest[:k.place] + shape + rest[k.place:])
+    v = to_front(v, list(range(k.place, k.place + len(shape))))
+    if name is None or len(set(loop)) != 1:
+        raise unsupported(f"np.{ufunc.__name__}.at of {a.dtype} and {b.dtype}", "cast the operands to one dtype, or use a loop over the indices")
+    if loop[0] == a.dtype:
+        _core.scatter(view, _core.cast(v, a.dtype), name, axis_bits(at), indices)
+        return
+    wide = _core.cast(view, loop[0])                       # NumPy casts after every step, which only shows where a step leaves the dtype
+    if a.dtype.kind == "f" or loop[0].kind == "f":
+        raise unsupported(f"np.{ufunc.__name__}.at of {a.dtype} with {b.dtype}", "cast the second operand to the dtype of the first")
+    _core.scatter(wide, _core.cast(v, loop[0]), name, axis_bits(at), indices)
+    view[...] = _core.cast(wide, a.dtype)
+
+
+COMBINING = {name: name for name in (
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "maximum", "minimum", "fmax", "fmin", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "arctan2", "hypot", "copysign")} | {"mod": "remainder", "true_divide": "divide"}
+
+
+def apply_once(ufunc, a, key, b):
+    """A ufunc at elements that are named once each, or a function of them alone that is applied as often as they are named."""
+    if b is not None:
+        a[key] = _core.cast(ufunc(a[key], b), a.dtype)
+        return
+    if Key(a, key).arrays and Key(a, key).mask() is None and ufunc.__name__ not in ("absolute", "floor", "ceil", "trunc", "rint", "sign"):
+        raise unsupported(f"np.{ufunc.__name__}.at with index arrays", "use x[i] = f(x[i]) where the indices are distinct")
+    a[key] = _core.cast(ufunc(a[key]), a.dtype)
+
+
+@implements("ufunc.reduceat")
+def ufunc_reduceat(ufunc, a, indices, axis=0, dtype=None, out=None):
+    a, indices = array(a), integers(indices)
+    axis = axis_index(axis, a.ndim)
+    first = a.dtype if dtype is None else np.dtype(dtype)
+    signature = {} if dtype is None else {"signature": (first, None, None)}
+    if dtype is None and ufunc in (np.add, np.multiply) and a.dtype.kind in "biu" and a.dtype.itemsize < 8:
+        signature = {"signature": (np.dtype(np.uint64) if a.dtype.kind == "u" else INT, None, None)}
+    result = ufunc.resolve_dtypes((None, a.dtype, None), reduction=True, **signature)[2]
+    _core.check(np.logical_and(np.less_equal(0, indices), np.less(indices, a.shape[axis])), "index")
+    shape = a.shape[:axis] + indices.shape + a.shape[axis + 1:]
+    call = whole(ufunc.reduceat, (("axis", axis), ("dtype", result)))
+    return to_out(call((a, _core.cast(indices, INT)), ((result, shape),))[0], out)
+
+
+# ---- sorted tables ----
+
+def precedes(a, v):
+    """a < v in the order of NumPy's sort, where NaN is last."""
+    less = np.less(a, v)
+    return less if a.dtype.kind != "f" else np.logical_or(less, np.logical_and(np.isnan(v), np.logical_not(np.isnan(a))))
+
+
+@implements(np.searchsorted)
+@method("searchsorted")
+def searchsorted(a, v, side="left", sorter=None):
+    if side not in ("left", "right"):
+        raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
+    a, v = common(a, v)
+    if a.ndim != 1:
+        raise ValueError("object of too small depth for desired array")
+    if sorter is not None:
+        a = a[sorter]
+    if a.dtype.kind == "c":
+        raise unsupported("searchsorted of complex numbers", "search the real parts")
+    return scalar(search(a, v, side))
+
+
+def search(a, v, side):
+    """How many elements of the sorted table a precede v (side 'right': or equal it): a binary search per element, bit by bit."""
+    found, n = _core.full(v.shape, INT, 0), a.shape[0]
+    for k in reversed(range(n.bit_length())):
+        ahead = found + (1 << k)
+        there = _core.gather(a, (np.minimum(ahead, n) - 1,))
+        before = precedes(there, v) if side == "left" else np.logical_not(precedes(v, there))
+        found = _core.where(np.logical_and(before, np.less_equal(ahead, n)), ahead, found)
+    return found
+
+
+@implements(np.digitize)
+def digitize(x, bins, right=False):
+    x, bins = common(x, bins)
+    if bins.ndim != 1:
+        raise ValueError("object of too small depth for desired array")
+    side = "left" if right else "right"
+    if bins.size < 2:
+        return scalar(search(bins, x, side))
+    up, down = (f(bins[:-1], bins[1:]).all() for f in (np.less_equal, np.greater_equal))
+    _core.check(np.logical_or(up, down), "value")
+    falling = bins.size - search(bins[::-1], x, "right" if right else "left")
+    return scalar(_core.where(up, search(bins, x, side), falling))
+
+
+# ---- counts ----
+
+def outer_edges(a, range):
+    if range is not None:
+        first, last = range
+    elif a.size == 0:
+        first, last = 0, 1
+    else:
+        first, last = a.min(), a.max()
+    if not any(map(_core.is_tracer, (first, last))):
+        if first > last:
+            raise ValueError("max must be larger than min in range parameter.")
+        if not (math.isfinite(first) and math.isfinite(last)):
+            raise ValueError(f"supplied range of [{first}, {last}] is not finite")
+        return (first - 0.5, last + 0.5) if first == last else (first, last)
+    _core.check(np.logical_and(np.isfinite(first), np.isfinite(last)), "value")
+    same = np.equal(first, last)
+    if first.dtype.kind == "f":
+        return _core.where(same, first - first.dtype.type(0.5), first), _core.where(same, last + last.dtype.type(0.5), last)
+    return _core.where(same, first - 0.5, first), _core.where(same, last + 0.5, last)
+
+
+def bin_edges(a, bins, range):
+    """The edges of a histogram, and (first, last, number) where they are equally far apart."""
+    if isinstance(bins, str):
+        raise unsupported(f"a histogram with bins={bins!r}", "give the number of bins, or their edges")
+    if np.ndim(bins) == 1:
+        edges = array(bins)
+        if edges.size > 1:
+            _core.check(np.less_equal(edges[:-1], edges[1:]), "value")
+        return edges, None
+    if np.ndim(bins):
+        raise ValueError("`bins` must be 1d, when an array")
+    n = index(_core.concrete(bins))
+    if n < 1:
+        raise ValueError("`bins` must be positive, when an integer")
+    first, last = outer_edges(a, range)
+    dtype = result_type(first, last, a)
+    dtype = np.dtype(np.float64) if not isinstance(dtype, np.dtype) or dtype.kind in "iub" else dtype
+    return array(np.linspace(first, last, n + 1, dtype=dtype), dtype), (first, last, n)
+
+
+@implements(np.histogram_bin_edges)
+def histogram_bin_edges(a, bins=10, range=None, weights=None):
+    return bin_edges(ravel(array(a)), bins, range)[0]
+
+
+def difference(a, b, dtype):
+    """a - b as NumPy's histogram computes it: of integers unsigned."""
+    if dtype.kind == "i":
+        return _core.cast(array(a, dtype) - array(b, dtype), np.dtype(f"u{dtype.itemsize}"))
+    return np.subtract(array(a, dtype), array(b, dtype))
+
+
+def bins_of(a, edges, uniform):
+    """The bin of every element, and whether it has one."""
+    n = edges.size - 1
+    if uniform is None:
+        table, values = common(edges, a)
+        at = search(table, values, "right")
+        at = at - _core.cast(np.equal(values, table[-1]), INT) if n else at
+        at = np.where(np.equal(values, table[-1]), n, at)
+        return np.clip(at - 1, 0, n - 1), np.logical_and(np.less_equal(table[0], values), np.less_equal(values, table[-1]))
+    first, last, _ = uniform
+    keep = np.logical_and(np.greater_equal(a, first), np.less_equal(a, last))
+    a = _core.cast(a, edges.dtype)
+    numerator = difference(a, first, edges.dtype)
+    width = difference(last, first, result_of(first, last))
+    at = _core.cast(np.multiply(np.divide(numerator, width), n), INT)
+    at = np.clip(_core.where(keep, at, 0), 0, n - 1)
+    at = at - _core.cast(np.less(a, _core.gather(edges, (at,))), INT)
+    up = np.logical_and(np.greater_equal(a, _core.gather(edges, (np.clip(at, 0, n - 1) + 1,))), np.not_equal(at, n - 1))
+    return np.clip(at + _core.cast(up, INT), 0, n - 1), keep
+
+
+def result_of(first, last):
+    dtype = result_type(first, last)
+    return dtype if isinstance(dtype, np.dtype) else np.dtype(type(dtype))
+
+
+def tally(at, n, weights, keep=None):
+    """Sums of the weights (None: counts) at indices 0 .. n - 1, in the order of the elements."""
+    dtype = INT if weights is None else weights.dtype
+    one = _core.full(at.shape, dtype, 1) if weights is None else weights
+    if keep is not None:
+        at = _core.where(keep, at, n)
+    total = _core.full((n + (keep is not None),), dtype, 0)
+    _core.scatter(total, one, "add", 1, (at,))
+    return total[:n]
+
+
+@implements(np.histogram)
+def histogram(a, bins=10, range=None, density=None, weights=None):
+    a = array(a)
+    if weights is not None:
+        weights = array(weights)
+        if weights.shape != a.shape:
+            raise ValueError("weights should have the same shape as a.")
+        weights = ravel(weights)
+    a = ravel(a)
+    a = _core.cast(a, np.dtype(np.uint8)) if a.dtype == BOOL else a
+    edges, uniform = bin_edges(a, bins, range)
+    at, keep = bins_of(a, edges, uniform)
+    kind = None if weights is None else weights.dtype
+    wide = None if weights is None else _core.cast(weights, np.dtype(np.float64)) if kind.kind in "biuf" and uniform is not None else weights
+    counts = tally(at, edges.size - 1, wide, keep)
+    counts = counts if kind is None or counts.dtype == kind else _core.cast(counts, kind)
+    counts = _core.copy(counts)
+    if density:
+        return counts / np.diff(edges).astype(float) / counts.sum(), edges
+    return counts, edges

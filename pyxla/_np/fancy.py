@@ -78,8 +78,8 @@ def axes_of(item):
 # ---- keys ----
 
 class Key:
-    """A key with arrays: `basic`, the key of the view with whole axes where the arrays stand, `at`, these axes of the view, `arrays`, one per
-    such axis (masks: one for all of their axes), `place`, where the result has the axes of the arrays."""
+    """A key with arrays: `basic`, the key of the view with whole axes where the arrays stand, `at`, these axes of the view, `arrays`,
+    one per such axis (masks: one for all of their axes), `place`, where the result has the axes of the arrays."""
 
     def __init__(self, x, key):
         items, rest = expand(x, key)

@@ -201,7 +201,7 @@ def ufunc_at(ufunc, a, indices, b=None):
     if not is_array(a):
         raise TypeError("first operand must be array")
     if ufunc.nout != 1 or ufunc.nin > 2:
-        raise TypeError("Only operations with one output are supported by ufunc.at" if ufunc.nout != 1 else "ufunc.at takes unary and binary functions")
+        raise TypeError("Only unary and binary functions with one result are supported by ufunc.at")
     if (b is None) != (ufunc.nin == 1):
         raise ValueError("second operand needed for ufunc" if b is None else "second operand provided when ufunc is unary")
     k = Key(a, indices)
@@ -219,18 +219,18 @@ def ufunc_at(ufunc, a, indices, b=None):
     name = COMBINING.get(ufunc.__name__)
     loop = ufunc.resolve_dtypes((a.dtype, b.dtype, None))
     view, at = k.view(), k.at
-    if all(item == ALL for item in k.basic if item is not None) and None not in k.basic and not any(isinstance(v, int) for v in k.basic):
+    if all(isinstance(item, slice) and item == ALL for item in k.basic):
         view = a
     rest = tuple(n for d, n in enumerate(view.shape) if d not in at)
     v = broadcast_to(b, rest[:k.place] + shape + rest[k.place:])
     v = to_front(v, list(range(k.place, k.place + len(shape))))
     if name is None or len(set(loop)) != 1:
-        raise unsupported(f"np.{ufunc.__name__}.at of {a.dtype} and {b.dtype}", "cast the operands to one dtype, or use a loop over the indices")
+        raise unsupported(f"np.{ufunc.__name__}.at of {a.dtype} and {b.dtype}", "cast the operands to one dtype, or use a loop")
     if loop[0] == a.dtype:
         _core.scatter(view, _core.cast(v, a.dtype), name, axis_bits(at), indices)
         return
-    wide = _core.cast(view, loop[0])                       # NumPy casts after every step, which only shows where a step leaves the dtype
-    if a.dtype.kind == "f" or loop[0].kind == "f":
+    wide = _core.cast(view, loop[0])                       # these wrap: casting after every step or once is the same
+    if loop[0].kind not in "iu" or name not in ("add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"):
         raise unsupported(f"np.{ufunc.__name__}.at of {a.dtype} with {b.dtype}", "cast the second operand to the dtype of the first")
     _core.scatter(wide, _core.cast(v, loop[0]), name, axis_bits(at), indices)
     view[...] = _core.cast(wide, a.dtype)
@@ -246,7 +246,8 @@ def apply_once(ufunc, a, key, b):
     if b is not None:
         a[key] = _core.cast(ufunc(a[key], b), a.dtype)
         return
-    if Key(a, key).arrays and Key(a, key).mask() is None and ufunc.__name__ not in ("absolute", "floor", "ceil", "trunc", "rint", "sign"):
+    idempotent = ufunc.__name__ in ("absolute", "floor", "ceil", "trunc", "rint", "sign")
+    if Key(a, key).arrays and Key(a, key).mask() is None and not idempotent:
         raise unsupported(f"np.{ufunc.__name__}.at with index arrays", "use x[i] = f(x[i]) where the indices are distinct")
     a[key] = _core.cast(ufunc(a[key]), a.dtype)
 
@@ -385,7 +386,8 @@ def bins_of(a, edges, uniform):
     at = _core.cast(np.multiply(np.divide(numerator, width), n), INT)
     at = np.clip(_core.where(keep, at, 0), 0, n - 1)
     at = at - _core.cast(np.less(a, _core.gather(edges, (at,))), INT)
-    up = np.logical_and(np.greater_equal(a, _core.gather(edges, (np.clip(at, 0, n - 1) + 1,))), np.not_equal(at, n - 1))
+    next_edge = _core.gather(edges, (np.clip(at, 0, n - 1) + 1,))
+    up = np.logical_and(np.greater_equal(a, next_edge), np.not_equal(at, n - 1))
     return np.clip(at + _core.cast(up, INT), 0, n - 1), keep
 
 

@@ -376,6 +376,31 @@ def test_in_place(driver):
         check(driver, k, level)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float32", "float64"])
+def test_transpose(driver, dtype):
+    """Whole squares, overlapping ones, and tiles that are smaller than a square."""
+    for level in levels(driver):
+        lanes = min(16, VECTOR[level or "sse2"] // np.dtype(dtype).itemsize)
+        for (m, n), checked in itertools.product([(64, 64), (39, 50), (50, 3), (3, 50), (1, 1), (33, 16)], (False, True)):
+            k = Kernel(checked)
+            item = np.dtype(dtype).itemsize
+            source = np.asarray(values(dtype, n * (m + 3), 5)).reshape(n, m + 3)[:, 1:m + 1]
+            am, an = k.axis(m, 32), k.axis(n, 16)
+            x, out = k.array(source), k.array(np.zeros((m, n), dtype), True)
+            tile = k.scratch_array(dtype, 32 * 16)
+            to = k.access(tile, f"{am}:{16 * item}/0 {an}:unit/0")
+            k.begin(am, "blocks", grid=True)
+            k.begin(an, "blocks", grid=True)
+            k.stmt(f"transpose {to} = {k.access(x, f'{am}:unit/same {an}:{k.arg((m + 3) * item)}/same')} over {am} {an} lanes={lanes}")
+            k.begin(am, "within")
+            k.begin(an, "within", lanes=lanes)
+            v = k.val("load", dtype, to)
+            k.stmt(f"store {k.access(out, f'{am}:{k.arg(n * item)}/same {an}:unit/same')} {v}")
+            k.end(4)
+            got = check(driver, k, level)
+            assert same(got[1], np.ascontiguousarray(source.T))
+
+
 def test_body_made_once_under_a_mask(driver):
     """More than 40 values: the tail is the last iteration."""
     for level, n in itertools.product(levels(driver), (0, 1, 15, 16, 17, 64, 100)):

@@ -104,3 +104,19 @@ def test_donated_in_fortran_order():
     got = f(x, Q)                                           # C order wins: another layout
     assert not np.shares_memory(got, x)
     np.testing.assert_array_equal(got, P + Q)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float32", "int64", "float64"])
+@pytest.mark.parametrize("shape", [(70, 45), (130, 67), (33, 200), (4, 90, 50)])
+def test_arrays_along_different_axes(shape, dtype):
+    def f(x, y):
+        z = np.where(y, x.T, y)
+        return z, x.T != y, np.ascontiguousarray(x.T), x[::-1].T | y if x.dtype.kind in "biu" else x[::-1].T * 2 + y
+
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=shape) * 9).astype(dtype), (rng.normal(size=shape[::-1]) * 9).astype(dtype)
+    jitted = pyxla.jit(f)
+    for a, b in ((x, y), (np.asfortranarray(x), np.asfortranarray(y)), (x[..., ::-1], y), (x.astype(x.dtype.newbyteorder()), y)):
+        for got, want in zip(jitted(a, b), f(a, b)):
+            np.testing.assert_array_equal(got, want)
+            assert strides(got) == strides(want)

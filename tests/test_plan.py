@@ -175,6 +175,27 @@ def test_cumsum(g):
     g.check([g.scan("cumsum", g.elementwise("exp", x), 1), g.scan("cumprod", x, 0), g.scan("cummax", x, 1), g.scan("cummin", g.elementwise("negative", x), 0)])
 
 
+@pytest.mark.parametrize("shape", [(70, 45), (32, 64), (130, 67), (33, 200), (300, 40)])
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64"])
+def test_transposed_operands_go_through_tiles(g, shape, dtype):
+    x, y = [g.input(np.asarray(arr(*s, seed=i) * 4).astype(dtype)) for i, s in enumerate([shape, shape[::-1]])]
+    z = g.elementwise("maximum", g.transpose(x, [1, 0]), y)
+    text = g.check([z, g.elementwise("equal", z, y), g.transpose(x, [1, 0])], into=[-1, -1, -1])
+    assert "transpose x" in text
+
+
+def test_transposed_operands_of_three_axes(g):
+    x, y = g.input(arr(40, 3, 50)), g.input(arr(50, 3, 40, seed=1))
+    z = g.elementwise("add", g.transpose(x, [2, 1, 0]), y)
+    w = g.elementwise("multiply", g.transpose(x, [0, 1, 2]), g.transpose(y, [2, 1, 0]))
+    assert "transpose x" in g.check([z, w])
+
+
+def test_written_operands_are_not_transposed(g):
+    x = g.input(arr(64, 64))
+    g.check([g.elementwise("add", x, g.transpose(x, [1, 0]))], into=[0])
+
+
 @pytest.mark.parametrize("m,k,n", [(4, 5, 6), (1, 30, 40), (40, 30, 1), (33, 17, 65), (64, 100, 70)])
 def test_dot(g, m, k, n):
     a, b = g.input(arr(m, k)), g.input(arr(k, n, seed=1))

@@ -346,6 +346,7 @@ static void emit_stmt(Gen *g, const Stmt *s)
     case STMT_REDUCE: state_reduce(g, s); break;
     case STMT_STORE: access_store(g, s->a, s->b); break;
     case STMT_DOT: dot_emit(g, s); break;
+    case STMT_TRANSPOSE: transpose_emit(g, s); break;
     case STMT_CHECK: emit_check(g, s); break;
     }
 }

@@ -21,7 +21,7 @@ static void find_changes(const Gen *g, Scope *s)
     const Kernel *k = g->k;
     for (uint32_t i = 0; i < k->arrays.len + k->states.len; i++) s->changed[i] = 0;
     for (const Stmt *at = s->loop + 1; at < k->stmts.at + s->loop->end; at++) {
-        if (at->kind == STMT_STORE || at->kind == STMT_DOT) s->changed[k->accesses.at[at->a].array] = 1;
+        if (at->kind == STMT_STORE || at->kind == STMT_DOT || at->kind == STMT_TRANSPOSE) s->changed[k->accesses.at[at->a].array] = 1;
         if (at->kind == STMT_INIT || at->kind == STMT_REDUCE) s->changed[k->arrays.len + at->a] = 1;
     }
 }

@@ -100,6 +100,9 @@ LLVMValueRef lane_mask(Gen *g, LLVMValueRef active);
 /* 0, 1, ... lanes - 1 as a vector of int64. */
 LLVMValueRef lane_numbers(Gen *g);
 
+/* ---- transpose.c ---- */
+void transpose_emit(Gen *g, const Stmt *s);
+
 /* ---- loops (loop.c) ---- */
 /* Whether a statement of that kind with a == id stands in the FOR. */
 bool for_contains(const Gen *g, const Stmt *loop, StmtKind kind, uint32_t id);

@@ -379,6 +379,16 @@ static void run_dot(const Interp *r, const Stmt *s)
         }
 }
 
+static void run_transpose(const Interp *r, const Stmt *s)
+{
+    char *to = address(r, s->a), *from = address(r, s->b);
+    int64_t nm = dot_extent(r, s->axis), nn = dot_extent(r, s->axis_n);
+    for (int64_t m = 0; m < nm; m++)
+        for (int64_t n = 0; n < nn; n++)
+            store(r, s->a, to + dot_offset(r, s->a, s->axis, m) + dot_offset(r, s->a, s->axis_n, n),
+                  load(r, s->b, from + dot_offset(r, s->b, s->axis, m) + dot_offset(r, s->b, s->axis_n, n)));
+}
+
 /* ---- running ---- */
 
 /* Values that are complex or parts of one; false: none of them. */
@@ -465,6 +475,7 @@ static void run(Interp *r, uint32_t first, uint32_t end)
         case STMT_REDUCE: run_reduce(r, s, w->laned); break;
         case STMT_STORE: run_store(r, s, address(r, s->a)); break;
         case STMT_DOT: run_dot(r, s); break;
+        case STMT_TRANSPOSE: run_transpose(r, s); break;
         case STMT_CHECK: run_check(r, s); break;
         }
     }
@@ -555,6 +566,10 @@ static void prepare_stmt(Interp *r, uint32_t at, uint32_t body_end, uint32_t vec
         need_index(r, s->a, at, body_end);
         need_index(r, s->b, at, body_end);
         need_index(r, s->c, at, body_end);
+        break;
+    case STMT_TRANSPOSE:
+        need_index(r, s->a, at, body_end);
+        need_index(r, s->b, at, body_end);
         break;
     case STMT_CHECK: need(r, s->a, at, body_end); break;
     }

@@ -74,18 +74,19 @@ typedef struct {
 
 typedef struct { uint8_t monoid, dtype; } State;            /* dtype of the values; argmax's component 1 is int64 */
 
-typedef enum { STMT_FOR, STMT_INIT, STMT_REDUCE, STMT_STORE, STMT_DOT, STMT_CHECK } StmtKind;
+typedef enum { STMT_FOR, STMT_INIT, STMT_REDUCE, STMT_STORE, STMT_DOT, STMT_TRANSPOSE, STMT_CHECK } StmtKind;
 typedef enum { PART_WHOLE, PART_BLOCKS, PART_WITHIN } Part;
 
 typedef struct {
     uint8_t kind, part;     /* FOR: a Part; DOT: rows of a tile, 0: as the generator likes */
     uint8_t grid;           /* FOR: one of the leading grid FORs, which are nested without other statements between them */
     uint8_t add;            /* DOT: add to what is there */
-    uint16_t axis;          /* FOR; DOT: the m axis */
+    uint16_t axis;          /* FOR; DOT, TRANSPOSE: the m axis */
     uint16_t lanes;         /* FOR: 0 one coordinate after the other, else vector lanes (a power of two) */
     uint16_t axis_n, axis_k;/* DOT */
     uint32_t a, b, c, d;    /* INIT: a state. REDUCE: a state, b c d values (one to lift, or one per component to merge; argmax: value and
-                               index). STORE: a access, b value. DOT: accesses a of C, b of A, c of B, d a DotOrder. CHECK: a value (bool, must be true),
+                               index). STORE: a access, b value. DOT: accesses a of C, b of A, c of B, d a DotOrder. TRANSPOSE: accesses a of the tile, b of
+                               the source. CHECK: a value (bool, must be true),
                                b what is written to *(int64_t *)args[c] if it is not and 0 stands there */
     uint32_t end;           /* FOR: index one past its last statement; others: own index + 1 */
 } Stmt;
@@ -95,6 +96,9 @@ typedef enum { DOT_COLUMNS_FIRST, DOT_ROWS_FIRST } DotOrder;    /* all rows of a
 
 /* DOT: for all coordinates m, n, k of the three axes in their current parts (a blocked axis runs within its current block; an
  * axis that an enclosing FOR does not run is whole): C[m, n] (+)= sum over k of A[m, k] B[k, n], in order of blocks of k. */
+
+/* TRANSPOSE: for all coordinates m (axis) and n (axis_n) of the current block of two axes: A[m, n] = B[m, n], where the tile A is scratch with unit
+ * stride along n, the operand B is not written here and has unit stride along m. lanes: rows and columns that go through registers at once. */
 
 typedef struct { uint32_t *slot, cap, len; } KernelTable;   /* finds equal items; slots hold index + 1 */
 

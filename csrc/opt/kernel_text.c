@@ -143,6 +143,7 @@ static void print_stmt(Text *t, const Stmt *s)
             text_put(t, " tile %u", s->part);
         text_put(t, "\n");
         break;
+    case STMT_TRANSPOSE: text_put(t, "transpose x%u = x%u over a%u a%u lanes=%u\n", s->a, s->b, s->axis, s->axis_n, s->lanes); break;
     case STMT_CHECK: text_put(t, "check %%%u else %u at arg%u\n", s->a, s->b, s->c); break;
     }
 }
@@ -520,6 +521,15 @@ static bool parse_simple(Parser *p)
             s.d = (expect(p, "rows"), DOT_ROWS_FIRST);
         if (accept(p, "tile"))
             s.part = (uint8_t)number(p);
+    } else if (accept(p, "transpose")) {
+        s = (Stmt){ .kind = STMT_TRANSPOSE, .a = numbered(p, "x") };
+        expect(p, "=");
+        s.b = numbered(p, "x");
+        expect(p, "over");
+        s.axis = (uint16_t)numbered(p, "a");
+        s.axis_n = (uint16_t)numbered(p, "a");
+        expect(p, "lanes=");
+        s.lanes = (uint16_t)number(p);
     } else if (accept(p, "check")) {
         s = (Stmt){ .kind = STMT_CHECK, .a = numbered(p, "%") };
         expect(p, "else");

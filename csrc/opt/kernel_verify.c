@@ -188,7 +188,7 @@ static bool check_stmt_ids(Verify *v)
     const Kernel *k = v->k;
     for (v->at = 0; v->at < k->stmts.len; v->at++) {
         const Stmt *s = &k->stmts.at[v->at];
-        if (s->kind == STMT_STORE || s->kind == STMT_DOT) {
+        if (s->kind == STMT_STORE || s->kind == STMT_DOT || s->kind == STMT_TRANSPOSE) {
             REQUIRE(v, s->a < k->accesses.len, "no access x%u", s->a);
             v->stores[s->a] = 1;
         }
@@ -241,12 +241,18 @@ static bool contains(const Kernel *k, uint32_t stmt, StmtKind kind, uint32_t id)
     return false;
 }
 
-/* The axes that an access moves along run in the parts it needs; a DOT runs three of them itself. */
-static bool check_running(Verify *v, uint32_t id, const Stmt *dot)
+/* Whether statement s (or NULL) runs through the axis itself. */
+static bool runs_itself(const Stmt *s, uint32_t axis)
+{
+    return s && (axis == s->axis || axis == s->axis_n || (s->kind == STMT_DOT && axis == s->axis_k));
+}
+
+/* The axes that an access moves along run in the parts it needs; a DOT runs three of them itself, a TRANSPOSE two. */
+static bool check_running(Verify *v, uint32_t id, const Stmt *own)
 {
     const Access *x = &v->k->accesses.at[id];
     for (uint32_t i = 0; i < v->k->axes.len; i++) {
-        if (dot && (i == dot->axis || i == dot->axis_n || i == dot->axis_k))
+        if (runs_itself(own, i))
             continue;
         bool inside = v->running[i] & (1 << PART_WHOLE | 1 << PART_WITHIN);
         REQUIRE(v, x->coef[i].kind == COEF_ZERO || inside, "access x%u moves along a%u, which does not run here", id, i);
@@ -424,6 +430,25 @@ static bool walk_dot(Verify *v, const Stmt *s)
     return walk_write(v, s->a, v->at + 1);
 }
 
+static bool walk_transpose(Verify *v, const Stmt *s)
+{
+    const Kernel *k = v->k;
+    REQUIRE(v, s->b < k->accesses.len, "no access x%u", s->b);
+    REQUIRE(v, s->axis < k->axes.len && s->axis_n < k->axes.len && s->axis != s->axis_n, "the axes of TRANSPOSE are not two");
+    const Access *to = &k->accesses.at[s->a], *from = &k->accesses.at[s->b];
+    const Array *tile = &k->arrays.at[to->array], *source = &k->arrays.at[from->array];
+    const uint16_t axes[] = { s->axis, s->axis_n };
+    for (int i = 0; i < 2; i++)
+        REQUIRE(v, v->running[axes[i]] == (k->axes.at[axes[i]].block ? 1 << PART_BLOCKS : 0), "a%u of TRANSPOSE runs, or its blocks do not", axes[i]);
+    REQUIRE(v, tile->kind == ARRAY_SCRATCH && source->kind == ARRAY_OPERAND && !source->written && !source->swapped, "TRANSPOSE of x%u to x%u", s->b, s->a);
+    REQUIRE(v, tile->dtype == source->dtype && dtype_info[tile->dtype].bytes <= 8, "dtypes of TRANSPOSE");
+    REQUIRE(v, to->coef[s->axis_n].kind == COEF_UNIT && from->coef[s->axis].kind == COEF_UNIT, "strides of TRANSPOSE");
+    REQUIRE(v, s->lanes >= 2 && s->lanes <= 16 && !(s->lanes & (s->lanes - 1)), "TRANSPOSE by %u lanes", s->lanes);
+    for (uint32_t d = 0; d < v->depth; d++)
+        REQUIRE(v, !k->stmts.at[v->open[d]].lanes, "TRANSPOSE in a vector FOR");
+    return use_index(v, s->b) && check_running(v, s->a, s) && check_running(v, s->b, s) && walk_write(v, s->a, v->at + 1);
+}
+
 static bool walk_check(Verify *v, const Stmt *s)
 {
     REQUIRE(v, s->c < v->k->nargs && s->b > 0, "a CHECK without a code or a status word");
@@ -439,6 +464,7 @@ static bool walk_stmt(Verify *v, const Stmt *s)
     case STMT_REDUCE: return walk_reduce(v, s);
     case STMT_STORE: return walk_store(v, s);
     case STMT_DOT: return walk_dot(v, s);
+    case STMT_TRANSPOSE: return walk_transpose(v, s);
     case STMT_CHECK: return walk_check(v, s);
     }
     return illegal(v, "no such kind of statement");

@@ -161,16 +161,17 @@ uint32_t lower_op(Lower *l, Op op, Dtype dtype, uint32_t a, uint32_t b)
     return a ? kernel_val(l->arena, l->k, (Val){ .kind = VAL_OP, .op = op, .dtype = (uint8_t)dtype, .a = a, .b = b }) : 0;
 }
 
-static uint32_t load(Lower *l, Id buffer, Dtype dtype, const Map *m)
-{
-    uint32_t x = lower_access(l, buffer, dtype, m, false);
-    if (l->err->kind) return 0;
-    return kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dtype, .a = x });
-}
-
 static uint32_t load_access(Lower *l, Dtype dtype, uint32_t access)
 {
     return kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dtype, .a = access });
+}
+
+uint32_t lower_load(Lower *l, Id buffer, Dtype dtype, const Map *m)
+{
+    for (uint32_t i = 0; i < l->turned.len; i++)
+        if (l->turned.at[i].buffer == buffer && map_equal(l->turned.at[i].map, m)) return load_access(l, dtype, l->turned.at[i].access);
+    uint32_t x = lower_access(l, buffer, dtype, m, false);
+    return l->err->kind ? 0 : load_access(l, dtype, x);
 }
 
 /* off + sum of step * coordinate. */
@@ -233,11 +234,11 @@ static uint32_t value(Lower *l, Id id, const Map *m)
     OpKind kind = op_info[n->op].kind;
     if (n->op == OP_const) return kernel_const(l->arena, l->k, n->dtype, node_attr(g, id)[0]);
     if (n->op == OP_iota) return iota(l, m);
-    if (n->op == OP_input) return load(l, group_input_buffer(l->gr, id, m), n->dtype, m);
+    if (n->op == OP_input) return lower_load(l, group_input_buffer(l->gr, id, m), n->dtype, m);
     if (info->group == l->n && kind != KIND_PLACE && kind != KIND_VIEW) return own_value(l, id, m);
     Map at;
     Id from = group_source(l->gr, l->n, id, m, &at);
-    if (from) return load(l, from, n->dtype, &at);
+    if (from) return lower_load(l, from, n->dtype, &at);
     if (kind == KIND_VIEW) {
         Map in;
         map_unpack(&in, m);

@@ -21,6 +21,7 @@ typedef struct {
 typedef struct { Id buffer; uint32_t array; } ArrayOf;
 typedef struct { Id id; uint8_t phase; uint32_t val; const Map *map; } Memo;
 typedef struct { int64_t bytes; int loop; int32_t arg; } StrideArg;
+typedef struct { Id buffer; const Map *map; uint32_t access; } Turned;     /* what reads of `buffer` through `map` find transposed in a tile */
 
 typedef struct {
     Grouping *gr;
@@ -40,6 +41,7 @@ typedef struct {
     VEC(Reduction) reductions;
     VEC(ArrayOf) arrays;
     VEC(StrideArg) strides;
+    VEC(Turned) turned;
     uint32_t *tile;              /* per survey->tiles: access of it + 1 */
     uint32_t dot_tile;           /* access of the product's tile + 1 */
     Memo *memo;
@@ -58,5 +60,6 @@ uint32_t lower_strided(Lower *l, uint32_t array, Dtype dtype, const int64_t *ste
 uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written);
 uint32_t lower_scratch(Lower *l, Dtype dtype, int64_t bytes);           /* a scratch array */
 uint32_t lower_value(Lower *l, Id id, const Map *m);                    /* a Val; 0 on error */
+uint32_t lower_load(Lower *l, Id buffer, Dtype dtype, const Map *m);
 uint32_t lower_op(Lower *l, Op op, Dtype dtype, uint32_t a, uint32_t b);
 void lower_stmt(Lower *l, Stmt s);

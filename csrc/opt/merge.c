@@ -38,7 +38,7 @@ static bool is_small(const Merge *m, const Draft *d)
     int64_t bytes = 0;
     if (d->host || d->ns > SMALL_NS || d->scratch > REGION_BYTES) return false;
     for (uint32_t i = 0; i < d->patches.len; i++) bytes += m->b->at.at[memory_of(m, &d->patches.at[i])].bytes;
-    for (uint32_t i = 0; i < d->kernel->stmts.len; i++) if (d->kernel->stmts.at[i].kind == STMT_DOT) return false;
+    for (uint32_t i = 0; i < d->kernel->stmts.len; i++) if (d->kernel->stmts.at[i].kind == STMT_DOT || d->kernel->stmts.at[i].kind == STMT_TRANSPOSE) return false;
     return bytes <= REGION_BYTES;
 }
 
@@ -174,7 +174,8 @@ static void add_stmt(Region *r, Stmt st, const Shift *s, uint32_t stmts)
         break;
     case STMT_STORE: st.a += s->accesses; st.b += s->vals; break;
     case STMT_CHECK: st.a += s->vals; st.c += s->words; break;
-    case STMT_DOT: break;
+    case STMT_DOT:
+    case STMT_TRANSPOSE: break;
     }
     *to = st;
 }

@@ -1,6 +1,7 @@
 /* A group's kernels: which axes become the grid, which one the vectors run along, where reductions keep their state.
  *
  *   no reduction      grid over all loops but the vector loop, which is blocked when it is long
+ *   transposed        elementwise where arrays lie along different axes: tiles (schedule_turn.c)
  *   by rows           vector loop reduced: one grid point per row, one loop over the row per phase, tiles between them
  *   by columns        vector loop kept: each vector of columns walks down the rows
  *   split             a long reduction with few results: partial states of blocks per grid point, and a kernel that combines them
@@ -512,7 +513,7 @@ void list_reductions(Lower *l)
     }
 }
 
-static int open_grid(Lower *l, uint32_t *at)
+int open_grid(Lower *l, uint32_t *at)
 {
     int n = 0;
     for (int i = 0; i < l->nloops; i++)
@@ -669,6 +670,15 @@ static int choose_split(const Lower *l, int32_t *block)
     return split;
 }
 
+/* Elementwise, in tiles: what lies along another axis than the vector loop is transposed first. */
+static void form_turned(Lower *l)
+{
+    uint32_t at[MAX_DOMAIN + 2];
+    int n = open_turned(l, at);
+    all_phases(l, -1);
+    close_all(l, at, n);
+}
+
 /* ---- a group ---- */
 
 /* A rough time on one core, for the decision to use threads and to release the interpreter's lock. */
@@ -743,6 +753,7 @@ bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buf
     if (split >= 0) return schedule_split(&l, split, block, out);
     int blocked = choose_blocks(&l, &block);
     if (rows) form_rows(&l, blocked, block);
+    else if (choose_turn(&l) >= 0) form_turned(&l);
     else form_columns(&l, blocked, block);
     return draft_end(&l);
 }
@@ -784,13 +795,18 @@ bool schedule_copy(Grouping *gr, Id shape, Id from, Id to, Buffers *buffers, Dra
     l.vec = choose_vector(&l);
     if (l.vec >= 0) l.lanes = choose_lanes(&l, false);
     uint32_t at[MAX_DOMAIN + 2];
-    make_axes(&l, l.vec, l.vec >= 0 && l.loop[l.vec].extent > LONG_LOOP ? BLOCK : 0);
-    int n = open_grid(&l, at);
-    if (l.vec >= 0 && l.loop[l.vec].extent > LONG_LOOP) at[n++] = open_loop(&l, l.vec, PART_BLOCKS, 0, true);
-    if (l.vec >= 0) at[n++] = open_loop(&l, l.vec, l.loop[l.vec].extent > LONG_LOOP ? PART_WITHIN : PART_WHOLE, l.lanes, false);
+    int n;
+    if (choose_turn(&l) >= 0) {
+        n = open_turned(&l, at);
+    } else {
+        bool blocked = l.vec >= 0 && l.loop[l.vec].extent > LONG_LOOP;
+        make_axes(&l, l.vec, blocked ? BLOCK : 0);
+        n = open_grid(&l, at);
+        if (blocked) at[n++] = open_loop(&l, l.vec, PART_BLOCKS, 0, true);
+        if (l.vec >= 0) at[n++] = open_loop(&l, l.vec, blocked ? PART_WITHIN : PART_WHOLE, l.lanes, false);
+    }
     Dtype dt = node_at(g, shape)->dtype;
-    uint32_t x = lower_access(&l, from, dt, &read, false);
-    uint32_t v = kernel_val(l.arena, l.k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dt, .a = x });
+    uint32_t v = lower_load(&l, from, dt, &read);
     lower_stmt(&l, (Stmt){ .kind = STMT_STORE, .a = lower_access(&l, to, dt, &m, true), .b = v });
     close_all(&l, at, n);
     return draft_end(&l);

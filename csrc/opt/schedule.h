@@ -26,6 +26,15 @@ void list_reductions(Lower *l);
 /* ---- streams.c ---- */
 /* Marks the accesses of a finished kernel that stream from memory. */
 void mark_streams(Lower *l);
+/* FORs over the kept loops but the vector loop, as grid; how many, their statements in at. */
+int open_grid(Lower *l, uint32_t *at);
+
+/* ---- schedule_turn.c ---- */
+/* The kept loop that some array of an elementwise group lies along while others lie along the vector loop, so that tiles are worth
+ * transposing; -1: there is none. */
+int choose_turn(const Lower *l);
+/* Makes the axes, opens all loops of the tiled form and transposes; how many FORs were opened, their statements in at. */
+int open_turned(Lower *l, uint32_t *at);
 
 /* ---- schedule_dot.c ---- */
 /* Appends the launches of a group with a product; false with an error. */

@@ -60,6 +60,15 @@ def test_between_fused_operations():
     assert jitted.lower(sample(64, "float64", 5)).compile().as_text().count("host function") == 2
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: abs(np.fft.rfft(x)) ** 2, lambda x: np.fft.ifft(np.fft.fft(x) * 2).real, lambda x: np.fft.irfft(np.fft.rfft(x, 16) * np.conj(np.fft.rfft(x[::-1], 16))), lambda x: np.angle(np.fft.fftshift(np.fft.fft(x))),
+    lambda x: np.fft.fft(x * np.exp(2j * np.pi * x))[:4].sum(), lambda x: np.fft.ifft2(np.fft.fft2(x.reshape(2, 4)) * 1j).imag,
+])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_complex_operations_between_transforms(f, dtype):
+    check(f, sample(8, dtype, 8), rtol=1e-5 if dtype == "float32" else 1e-13, signs=False)
+
+
 def test_into_an_array():
     def f(x, out):
         np.fft.irfft(np.fft.rfft(x), n=8, out=out)

@@ -60,8 +60,28 @@ OTHER = {
 }
 
 
+COMPLEX = {
+    "inv": LA.inv, "det": LA.det, "slogdet": LA.slogdet, "solve": lambda a: LA.solve(a, a[0]), "cholesky": lambda a: LA.cholesky(a @ a.conj().T + np.eye(4, dtype=a.dtype)), "eig": lambda a: LA.eig(a)[0], "eigvals": LA.eigvals,
+    "eigh": lambda a: LA.eigh(a + a.conj().T)[0], "eigvalsh": LA.eigvalsh, "svd": lambda a: LA.svd(a)[1], "svd-back": lambda a: (lambda u, s, v: (u * s) @ v)(*LA.svd(a)), "qr": LA.qr, "pinv": LA.pinv, "cond": LA.cond, "cond-1": lambda a: LA.cond(a, 1),
+    "rank": LA.matrix_rank, "lstsq": lambda a: LA.lstsq(a[:, :3], a[:, 0]), "norm": LA.norm, "norm-1": lambda a: LA.norm(a, 1), "norm-axis": lambda a: LA.norm(a, axis=0), "norm-2": lambda a: LA.norm(a, 2), "norm-3": lambda a: LA.norm(a[0], 3),
+    "power": lambda a: LA.matrix_power(a, -2), "tensorinv": lambda a: LA.tensorinv(a.reshape(2, 2, 4)), "svd-h": lambda a: LA.svd(a + a.conj().T, hermitian=True)[1], "multi": lambda a: LA.multi_dot([a, a, a]), "polyfit": lambda a: np.polyfit(np.arange(4.0), a[1], 1),
+}
+
+
 def accuracy(*arrays):
-    return {"rtol": 3e-4 if any(a.dtype == np.float32 for a in arrays) else 1e-9, "signs": False}
+    return {"rtol": 3e-4 if any(a.dtype.char in "fF" for a in arrays) else 1e-9, "signs": False}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_complex(name, dtype):
+    a = (S4 + 1j * S4.T + np.eye(4)).astype(dtype)
+    check(COMPLEX[name], a, **accuracy(a))
+    check(lambda a: COMPLEX[name](a * 2 - 1j), a, **accuracy(a))
+
+
+def test_a_real_matrix_cast_to_complex():
+    check(lambda a: LA.eigvals(a.astype(complex)), S4, **accuracy(S4))
 
 
 @pytest.mark.parametrize("name", SQUARE)

@@ -64,6 +64,12 @@ def test_dtypes(dtype):
     check(f, x[: len(x) // 2 * 2])
 
 
+@pytest.mark.parametrize("f", [np.sort, np.sort_complex, np.argsort, lambda z: np.partition(z, 2), lambda z: np.lexsort((z[0], z[1])), lambda z: np.sort_complex(z.real), lambda z: np.sort(z, None)])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex(f, dtype):
+    check(f, (X + 1j * X[::-1]).round().astype(dtype))
+
+
 @pytest.mark.parametrize("layout", ["c", "strided", "reversed", "fortran", "unaligned", "byte-swapped"])
 def test_layouts(layout):
     def f(x):

@@ -105,7 +105,7 @@ def test_other(name):
     check(f, *args, **accuracy(*args))
 
 
-@pytest.mark.parametrize("name", ["inv", "qr-complete", "solve-matrix", "svd-s"])
+@pytest.mark.parametrize("name", ["inv", "qr-complete", "solve-matrix", "svd-s", "cholesky"])
 @pytest.mark.parametrize("layout", ["c", "strided", "reversed", "fortran", "unaligned", "byte-swapped"])
 def test_layouts(name, layout):
     f = {**SQUARE, **ANY}[name]
@@ -134,13 +134,51 @@ def test_written_in_place():
     check(f, S4.copy(), np.zeros((4, 4), "float32"), rtol=1e-6, signs=False)
 
 
+SMALL = {
+    "inv": LA.inv, "det": LA.det, "solve": lambda a: LA.solve(a, a[..., :1] + 1), "solve-vector": lambda a: LA.solve(a, np.arange(a.shape[-1])), "cholesky": lambda a: LA.cholesky(sym(a)), "upper": lambda a: LA.cholesky(sym(a), upper=True),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("batch", [(), (9,), (2, 3), (0,)])
+def test_small_matrices(name, n, batch):
+    """Up to 4 x 4 they are code of their own, without a host call."""
+    a = sample((*batch, n, n), "float64", n) + 3 * np.eye(n)
+    jitted = check(SMALL[name], a, rtol=1e-13, signs=False)
+    check(SMALL[name], a.astype("float32"), rtol=1e-6, signs=False)
+    assert ("host function" in jitted.lower(a).compile().as_text()) == (n == 5)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_small_matrices_need_pivots(n):
+    a = np.eye(n)[::-1] * np.array([1e-200, 1e-3, 1.0, 1e200])[:n]
+    a = a + np.triu(sample((n, n), "float64", 1) * 1e-210)[::-1]
+    for f in (LA.inv, lambda a: LA.solve(a, np.ones(n)), LA.det, LA.slogdet):
+        want, got = f(a), pyxla.jit(f)(a)
+        np.testing.assert_allclose(got[0] if isinstance(got, tuple) else got, want[0] if isinstance(want, tuple) else want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_one_singular_matrix_of_a_stack(n):
+    a = np.stack([np.eye(n)] * 6)
+    a[4] = 0
+    for f, message in ((LA.inv, "Singular"), (lambda a: LA.solve(a, a[0]), "Singular"), (LA.cholesky, "positive definite")):
+        with pytest.raises(LA.LinAlgError, match=message):
+            pyxla.jit(f)(a)
+        with pytest.raises(LA.LinAlgError):
+            f(a)
+    np.testing.assert_array_equal(pyxla.jit(LA.det)(a), LA.det(a))
+
+
 @pytest.mark.parametrize("f, message", [
     (lambda a: LA.inv(a), "Singular matrix"), (lambda a: LA.solve(a, a), "Singular matrix"), (lambda a: LA.cholesky(-sym(a)), "positive definite"),
     (lambda a: LA.svd(a * np.nan), "SVD did not converge"), (lambda a: LA.matrix_power(a, -1), "Singular matrix"), (lambda a: LA.eigh(a * np.nan), "Eigenvalues did not converge"),
     (lambda a: LA.lstsq(a * np.nan, a)[0], "Linear Least Squares"),
 ], ids=["inv", "solve", "cholesky", "svd", "power", "eigh", "lstsq"])
-def test_errors_at_run_time(f, message):
-    a = np.ones((3, 3))
+@pytest.mark.parametrize("n", [3, 6])
+def test_errors_at_run_time(f, message, n):
+    a = np.ones((n, n))
     if "converge" in message or "Squares" in message:
         try:
             f(a)
@@ -156,7 +194,7 @@ def test_errors_at_run_time(f, message):
 
     with pytest.raises(LA.LinAlgError, match=message):
         pyxla.jit(g)(a)
-    np.testing.assert_array_equal(a, np.ones((3, 3)))
+    np.testing.assert_array_equal(a, np.ones((n, n)))
 
 
 @pytest.mark.parametrize("f", [

@@ -76,6 +76,13 @@ PyObject *error_raise(const Err *err, const Trace *t)
     return NULL;
 }
 
+static void raise_linalg(const char *message, const Trace *t, uint32_t src)
+{
+    PyObject *cls = state_import(&state.linalg_error, "numpy.linalg", "LinAlgError");
+    if (cls)
+        error_raise_at(cls, message, t, src);
+}
+
 void error_raise_check(const Plan *plan, int64_t status, const Trace *t)
 {
     if (status < 1 || status > plan->checks.len) {
@@ -85,6 +92,12 @@ void error_raise_check(const Plan *plan, int64_t status, const Trace *t)
     Id id = plan->checks.at[status - 1];
     uint32_t src = node_at(plan->graph, id)->src;
     switch ((CheckCode)node_attr(plan->graph, id)[0]) {
+    case CHECK_SINGULAR:
+        raise_linalg("Singular matrix", t, src);
+        return;
+    case CHECK_NOT_POSITIVE:
+        raise_linalg("Matrix is not positive definite", t, src);
+        return;
     case CHECK_OK:
         break;
     case CHECK_NEGATIVE_POWER:

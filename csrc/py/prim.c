@@ -684,7 +684,7 @@ static bool check_code(PyObject *name, CheckCode *out)
 {
     static const struct { const char *name; CheckCode code; } codes[] = {
         {"negative_power", CHECK_NEGATIVE_POWER}, {"index", CHECK_INDEX}, {"extent", CHECK_EXTENT}, {"zero_division", CHECK_ZERO_DIVISION},
-        {"all_nan", CHECK_ALL_NAN}, {"weights", CHECK_WEIGHTS}, {"geometric", CHECK_GEOMETRIC}, {"value", CHECK_VALUE}};
+        {"all_nan", CHECK_ALL_NAN}, {"weights", CHECK_WEIGHTS}, {"geometric", CHECK_GEOMETRIC}, {"singular", CHECK_SINGULAR}, {"not_positive", CHECK_NOT_POSITIVE}, {"value", CHECK_VALUE}};
     for (size_t k = 0; PyUnicode_Check(name) && k < sizeof codes / sizeof *codes; k++)
         if (!PyUnicode_CompareWithASCIIString(name, codes[k].name)) {
             *out = codes[k].code;

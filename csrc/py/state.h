@@ -23,6 +23,7 @@
     X(np_module)          /* lazy: pyxla._np, imported at the first trace */ \
     X(from_dlpack)        /* lazy: numpy.from_dlpack */ \
     X(asarray)            /* lazy: numpy.asarray */ \
+    X(linalg_error)       /* lazy: numpy.linalg.LinAlgError */ \
     X(shares_memory)      /* lazy: numpy.shares_memory */ \
     X(inspect_signature)  /* lazy: inspect.signature */ \
     X(str_dlpack)         /* interned names */ \

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.linalg import _linalg, _umath_linalg
 
 from .. import _core
-from ._args import array, scalar, unsupported
+from . import small
+from ._args import FLOAT, array, scalar, unsupported
 from .borrow import borrow
 from .host import host
 
@@ -102,10 +103,54 @@ def make_array(a):
 
 
 OWN = {"_umath_linalg": Gufuncs(), "_makearray": make_array, "_assert_finite": lambda *arrays: None}
-for function in (np.linalg.solve, np.linalg.inv, np.linalg.tensorinv, np.linalg.cholesky, np.linalg.qr, np.linalg.eigvalsh, np.linalg.eigh,
-                 np.linalg.slogdet, np.linalg.det, np.linalg.svdvals):
+for function in (np.linalg.tensorinv, np.linalg.qr, np.linalg.eigvalsh, np.linalg.eigh, np.linalg.slogdet, np.linalg.svdvals):
     borrow(function, **OWN)
-borrowed = {f: borrow(f, **OWN) for f in (np.linalg.eig, np.linalg.eigvals, np.linalg.svd, np.linalg.matrix_rank)}
+borrowed = {f: borrow(f, **OWN) for f in (np.linalg.eig, np.linalg.eigvals, np.linalg.svd, np.linalg.matrix_rank, np.linalg.solve,
+                                         np.linalg.inv, np.linalg.cholesky, np.linalg.det)}
+
+
+# ---- small matrices: code of their own ----
+
+def is_small(a):
+    """Whether a holds real square matrices that small.py writes out."""
+    return a.ndim >= 2 and a.shape[-1] == a.shape[-2] and small.fits(a)
+
+
+def result_type(*arrays):
+    return _linalg._commonType(*arrays)[1]
+
+
+@implements(np.linalg.solve)
+def solve(a, b):
+    a, b = array(a), array(b)
+    columns = b.shape[-1] if b.ndim > 1 else 1
+    if not is_small(a) or not b.ndim or b.dtype.kind not in "biuf" or not 0 < columns <= small.LARGEST:
+        return borrowed[np.linalg.solve](a, b)
+    core = b[:, None] if b.ndim == 1 else b
+    ((_, shape),) = result_types("solve" if b.ndim > 1 else "solve1", (a, b), (FLOAT,))
+    batch = shape[:-1] if b.ndim == 1 else shape[:-2]
+    x = small.solve(*(_core.broadcast(array(m, FLOAT), (*batch, *m.shape[-2:])) for m in (a, core)))
+    return (x[..., 0] if b.ndim == 1 else x).astype(result_type(a, b), copy=False)
+
+
+@implements(np.linalg.inv)
+def inv(a):
+    a = array(a)
+    return small.inv(array(a, FLOAT)).astype(result_type(a), copy=False) if is_small(a) else borrowed[np.linalg.inv](a)
+
+
+@implements(np.linalg.det)
+def det(a):
+    a = array(a)
+    return small.det(array(a, FLOAT)).astype(result_type(a), copy=False) if is_small(a) else borrowed[np.linalg.det](a)
+
+
+@implements(np.linalg.cholesky)
+def cholesky(a, /, *, upper=False):
+    a = array(a)
+    if not is_small(a):
+        return borrowed[np.linalg.cholesky](a, upper=upper)
+    return small.cholesky(array(a, FLOAT), upper).astype(result_type(a), copy=False)
 
 
 def complex_matrix(name, a):

@@ -179,31 +179,49 @@ LLVMValueRef emit_power(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMV
     return v_select(e, v_or(e, is_zero(e, dt, b), v_fcmp(e, LLVMRealOEQ, a, one)), one, y);
 }
 
-/* x = m 2^(3 q + rest). y = m^(-1/3) by a seed and a step of third order, without division; t = m y^2 is the root, and Newton's step
- * with an exact residual makes it nearly correctly rounded. */
+/* 2^rest and 2^(-rest/3) for rest = 0, 1, 2. */
+static const double cbrt_powers[16] = {1, 2, 4}, cbrt_factors[16] = {1, 0x1.965fea53d6e3dp-1, 0x1.428a2f98d728bp-1};
+
+static Value of_rest(Emit *e, Dtype dt, Value rest, const double *of)
+{
+    if (has_tables(e)) {
+        Dtype idt = v_bits_dtype(dt);
+        Value magic = v_f(e, dt, row_of(dt) ? 0x1p52 : 0x1p23);              /* leaves the integer in the low bits */
+        return table_lookup(e, dt, of, v_bitcast(e, v_fadd(e, rest, magic), idt));
+    }
+    Value one = v_f(e, dt, 1), is1 = v_fcmp(e, LLVMRealOEQ, rest, one), is2 = v_fcmp(e, LLVMRealOGT, rest, one);
+    return v_select(e, is2, v_f(e, dt, of[2]), v_select(e, is1, v_f(e, dt, of[1]), v_f(e, dt, of[0])));
+}
+
+/* t 2^n with the sign of a; a itself where that is 0, infinite or NaN. */
+static Value cbrt_finish(Emit *e, Dtype dt, Value t, Nearest n, Value a)
+{
+    if (has_tables(e))
+        return x86_fixup(e, dt, v_copysign(e, x86_scalef(e, dt, t, n.n), a), a, ANSWERS_CBRT);
+    Value x = v_fabs(e, a), y = v_copysign(e, v_fmul(e, t, power_of_two(e, dt, n)), a);
+    Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, 0)), v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, INFINITY)));
+    return v_select(e, plain, y, a);
+}
+
+/* x = m 2^(3 q + rest). y = m^(-1/3) by a seed and a step of second order (float64: third), without division; t = m y^2 is the root, and
+ * Newton's step leaves 1/2 + 1/3 ulp: the rounding of t and that of t^2 in the residual. */
 LLVMValueRef emit_cbrt(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_cbrt, a, NULL);
-    Value x = v_fabs(e, a), one = v_f(e, dt, 1), zero = v_f(e, dt, 0);
-    Mantissa parts = mantissa_one(e, dt, x);
-    Nearest third = nearest_product(e, dt, v_fsub(e, parts.k, one), 1. / 3);      /* floor(k / 3) */
-    Value rest = v_madd(e, third.n, v_f(e, dt, -3), parts.k);
-    Value is1 = v_fcmp(e, LLVMRealOEQ, rest, one), is2 = v_fcmp(e, LLVMRealOGT, rest, one);
-    Value m = v_fmul(e, parts.m, v_select(e, is2, v_f(e, dt, 4), v_select(e, is1, v_f(e, dt, 2), one)));
-    Value factor = v_select(e, is2, v_f(e, dt, 0x1.428a2f98d728bp-1), v_select(e, is1, v_f(e, dt, 0x1.965fea53d6e3dp-1), one));
-    Value y = v_fmul(e, factor, v_poly(e, dt, parts.m, cbrt_seed, 5));
-    Value h = v_fsub(e, one, v_fmul(e, v_fmul(e, m, y), v_fmul(e, y, y)));
-    y = v_madd(e, v_fmul(e, y, h), v_madd(e, h, v_f(e, dt, 2. / 9), v_f(e, dt, 1. / 3)), y);
+    Value one = v_f(e, dt, 1), third = v_f(e, dt, 1. / 3);
+    Mantissa parts = mantissa_one(e, dt, v_fabs(e, a));
+    Nearest n = nearest_product(e, dt, v_fsub(e, parts.k, one), 1. / 3);          /* floor(k / 3) */
+    Value rest = v_madd(e, n.n, v_f(e, dt, -3), parts.k);
+    Value m = v_fmul(e, parts.m, of_rest(e, dt, rest, cbrt_powers));
+    Value y = v_fmul(e, of_rest(e, dt, rest, cbrt_factors), v_poly(e, dt, parts.m, cbrt_seed, 5));
+    Value h = v_madd(e, v_fneg(e, v_fmul(e, m, y)), v_fmul(e, y, y), one);
+    y = v_madd(e, v_fmul(e, y, h), row_of(dt) ? v_madd(e, h, v_f(e, dt, 2. / 9), third) : third, y);
     Value inverse = v_fmul(e, y, y), t = v_fmul(e, m, inverse);
-    Two square = two_product(e, t, t);
-    Value left = v_fma(e, v_fneg(e, square.hi), t, m);
-    left = v_madd(e, v_fneg(e, square.lo), t, left);
-    t = v_madd(e, v_fmul(e, left, inverse), v_f(e, dt, 1. / 3), t);
-    t = has_tables(e) ? x86_scalef(e, dt, t, third.n) : v_fmul(e, t, power_of_two(e, dt, third));
-    Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, zero), v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, INFINITY)));
-    return v_select(e, plain, v_copysign(e, t, a), a);
+    Value left = v_fma(e, v_fneg(e, v_fmul(e, t, t)), t, m);
+    t = v_madd(e, v_fmul(e, left, inverse), third, t);
+    return cbrt_finish(e, dt, t, n, a);
 }
 
 /* The greater side scaled to where its square neither overflows nor underflows. float32: exact squares in float64. */

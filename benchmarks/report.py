@@ -95,8 +95,9 @@ def table(data):
         rows = [row(data, n, e) for n, e in data["cases"].items() if e["group"] == group]
         parts.append(f"### {group}\n\n" + aligned([head, *rows]))
     parts.append(summary(data))
-    if "calls" in data:
-        parts.append("### calls\n\n" + calls(data["calls"]))
+    for part, text in (("calls", calls), ("first", times), ("threads", threads), ("memory", growth)):
+        if part in data:
+            parts.append(f"### {part}\n\n" + text(data[part]))
     if failures := errors(data):
         parts.append("### not measured\n\n" + failures)
     return "\n\n".join(parts)
@@ -155,6 +156,19 @@ def errors(data):
                 failed.setdefault(framework, {})[name] = record["error"]
     lines = [f"- {name}: {error}" for name, error in failed.pop("pyxla", {}).items()]
     return "\n".join(lines + [f"- {LABELS[f]}: " + "; ".join(f"{n} ({e[:60]})" for n, e in e.items()) for f, e in failed.items()])
+
+
+def times(measured):
+    return aligned([["what", "time"], *([name, duration(seconds)] for name, seconds in measured.items())])
+
+
+def threads(measured):
+    rows = [["work", "1 thread", "2 threads", "ratio"]]
+    return aligned(rows + [[name, duration(one), duration(two), f"{one / two:.2f}"] for name, (one, two) in measured.items()])
+
+
+def growth(measured):
+    return aligned([["many calls of", "memory gained"], *([name, f"{size / 1024:.0f} KiB"] for name, size in measured.items())])
 
 
 def calls(measured):

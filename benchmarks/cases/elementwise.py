@@ -145,16 +145,22 @@ def options(n):
 CASES = [
     *chains("float32", "f32", "100k"),
     *chains("float64", "f64", None),
-    case("chain i32 100k", "integer_chain", integers("int32", 100 * K), integers("int32", 100 * K), ops=4 * 100 * K),
-    case(
-        "chain f32+f64+i32 100k",
-        "mixed_chain",
-        normal("float32", 100 * K),
-        normal("float64", 100 * K),
-        integers("int32", 100 * K),
-        ops=6 * 100 * K,
-        numexpr="(x + y) * n - x",
-    ),
+    *[
+        case(f"chain i32 {name}", "integer_chain", integers("int32", n), integers("int32", n), ops=4 * n)
+        for name, n in (("1k", K), ("100k", 100 * K), ("10M", 10 * M))
+    ],
+    *[
+        case(
+            f"chain f32+f64+i32 {name}",
+            "mixed_chain",
+            normal("float32", n),
+            normal("float64", n),
+            integers("int32", n),
+            ops=6 * n,
+            numexpr="(x + y) * n - x",
+        )
+        for name, n in (("1k", K), ("100k", 100 * K), ("10M", 10 * M))
+    ],
     case("select f32 100k", "select", normal("float32", 100 * K), normal("float32", 100 * K), ops=4 * 100 * K),
     case("sin*exp+tanh f32 100k", "sin_exp_tanh", normal("float32", 100 * K), ops=100 * K * (SINCOS + EXP + TANH)),
     case(
@@ -177,6 +183,8 @@ CASES = [
     case("grey u8 1080x1920", "grey", integers("uint8", 1080, 1920, 3, high=256), ops=1080 * 1920 * 2, tol=1),
     case("stretch u8 1080x1920", "stretch", integers("uint8", 1080, 1920, low=20, high=200), ops=1080 * 1920, tol=1),
     case("transposed f32 1024x1024", "transposed", normal("float32", 1024, 1024), normal("float32", 1024, 1024)),
+    case("transposed f32 256x256", "transposed", normal("float32", 256, 256), normal("float32", 256, 256)),
+    case("transposed f64 2000x2000", "transposed", normal("float64", 2000, 2000), normal("float64", 2000, 2000)),
     case(
         "strided f32 100k",
         "products",

@@ -95,7 +95,7 @@ def table(data):
         rows = [row(data, n, e) for n, e in data["cases"].items() if e["group"] == group]
         parts.append(f"### {group}\n\n" + aligned([head, *rows]))
     parts.append(summary(data))
-    for part, text in (("calls", calls), ("first", times), ("threads", threads), ("memory", growth)):
+    for part, text in (("calls", calls), ("first_call", first_calls), ("threads", threads), ("memory", growth)):
         if part in data:
             parts.append(f"### {part}\n\n" + text(data[part]))
     if failures := errors(data):
@@ -158,8 +158,10 @@ def errors(data):
     return "\n".join(lines + [f"- {LABELS[f]}: " + "; ".join(f"{n} ({e[:60]})" for n, e in e.items()) for f, e in failed.items()])
 
 
-def times(measured):
-    return aligned([["what", "time"], *([name, duration(seconds)] for name, seconds in measured.items())])
+def first_calls(measured):
+    from benchmarks import first_call
+
+    return first_call.table(measured)
 
 
 def threads(measured):

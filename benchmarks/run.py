@@ -151,7 +151,7 @@ def run(options):
                 keep(data["cases"], framework, records)
                 print(f"{group}, {framework}: {len(records)} cases, {time.monotonic() - start:.0f} s", file=sys.stderr)
     if not options.case and not options.quick and not options.group:
-        for part in ("calls", "first", "threads", "memory"):
+        for part in ("calls", "first_call", "threads", "memory"):
             data[part] = said(python(f"benchmarks.{part}", "--json"))
     return data
 

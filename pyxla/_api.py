@@ -78,7 +78,8 @@ def jit(
     fma : bool
         Allow fused multiply-adds, which round once.
     fastmath : bool
-        Allow reassociation and approximations.
+        Allow `fma` and reciprocals, products and constants that round otherwise than NumPy's divisions, powers and chains;
+        docs/numerics.md lists them with their errors.
 
     Returns
     -------

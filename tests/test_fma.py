@@ -1,5 +1,6 @@
-"""fma=True fuses by a rule of the graph: a product that one sum uses."""
+"""fma=True fuses by a rule of the graph: a product that one sum uses. fastmath=True has rules of its own, with bounds."""
 import numpy as np
+import pytest
 
 import pyxla
 
@@ -21,3 +22,64 @@ def test_product_used_twice_is_rounded():
 def test_product_on_the_right():
     f = pyxla.jit(lambda x, y: y - x * x, fma=True)
     assert (f(X, X * X)[1:] < 0).all()
+
+
+FAST = {                                                    # function, operation that goes, most units in the last place
+    "a constant divisor": (lambda x: x / 3, "divide", 1.5),
+    "a divisor by rows": (lambda x: x / (x[:, :1] + 1), None, 1.5),
+    "a divisor by columns": (lambda x: x / x[0], None, 1.5),
+    "a cube": (lambda x: x**3, "power", 3),
+    "a power": (lambda x: x**13, "power", 13),
+    "a root": (lambda x: x**1.5, "power", 2.5),
+    "a negative power": (lambda x: x**-2, "power", 3),
+    "a negative root": (lambda x: x**-2.5, "power", 4.5),
+    "constants": (lambda x: x * 3 * 7 * 1.1, None, 2),
+    "terms": (lambda x: x + 3 + 0.7, None, 1.5),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", FAST)
+def test_fastmath_stays_within_its_bounds(name, dtype):
+    f, gone, bound = FAST[name]
+    x = np.random.default_rng(0).uniform(0.5, 4, (40, 60)).astype(dtype)
+    fast = pyxla.jit(f, fastmath=True)
+    wide = f(x.astype(np.longdouble)) if dtype == "float64" else f(x.astype(np.float64))
+    got = fast(x)
+    assert got.dtype == dtype
+    # Constants are rounded to the dtype first.
+    assert np.max(np.abs(got - wide) / np.spacing(np.abs(got))) <= bound + 1
+    if gone:
+        assert gone not in fast.lower(x).compile().plan
+        assert gone in pyxla.jit(f).lower(x).compile().plan
+
+
+def test_fastmath_divides_once_per_row():
+    def softmax(x):
+        e = np.exp(x - x.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    x = np.random.default_rng(0).normal(size=(30, 50))
+    np.testing.assert_allclose(pyxla.jit(softmax, fastmath=True)(x), softmax(x), rtol=1e-14)
+
+
+def test_fastmath_is_off_by_default_and_implies_fma():
+    np.testing.assert_array_equal(pyxla.jit(lambda x: x / 3 * 7 * 0.1 + x**13)(X), X / 3 * 7 * 0.1 + X**13)
+    assert pyxla.jit(lambda x, y: x * x - y, fastmath=True)(X, X * X).any()
+
+
+def test_fastmath_keeps_what_it_cannot_do():
+    """Divisors without a normal reciprocal, integers, and powers that are no half integers."""
+    x = np.array([1.0, -3.0, np.inf, np.nan, 0.0, 1e-310])
+    for f in (lambda x: x / 0.0, lambda x: x / 5e-324, lambda x: x / 1.7e308, lambda x: x**0.3, lambda x: (x - x), lambda x: x * 0.0):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(pyxla.jit(f, fastmath=True)(x), f(x))
+    n = np.arange(-9, 9)
+    np.testing.assert_array_equal(pyxla.jit(lambda n: n // 3 + n**3, fastmath=True)(n), n // 3 + n**3)
+
+
+def test_fastmath_of_special_values():
+    x = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 2.0])
+    with np.errstate(all="ignore"):
+        for f in (lambda x: x / 3, lambda x: x**3, lambda x: x**-2, lambda x: x + 3 + 4, lambda x: x[None] / np.array([[2.0], [0.0], [np.inf]])):
+            np.testing.assert_allclose(pyxla.jit(f, fastmath=True)(x), f(x), rtol=1e-15)

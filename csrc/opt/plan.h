@@ -68,5 +68,7 @@ typedef struct {
 Plan *plan_make(Arena *a, const Graph *g, const PlanInput *in, const PlanOutput *out, const Target *target);
 void plan_print(Text *t, const Plan *p);
 
+/* A node's value under fastmath=True, of its rewritten inputs in g (fast.c); 0: it stays. */
+Id fast_rewrite(Graph *g, const Node *n, const Id *in);
 /* Graph -> simplified Graph in arena a (passes.def order); outputs, checks and input numbers are kept. NULL with an error in a's Err. */
 Graph *simplify(Arena *a, const Graph *g);

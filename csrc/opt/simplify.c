@@ -210,6 +210,7 @@ static Id rebuild(Pass *p, Id id)
     g->src = n->src;
     g->mode = n->mode;
     const int64_t *attr = node_attr(p->old, id);
+    if ((r = fast_rewrite(g, n, in)) || g->err->kind) return r;
     if ((r = multiply_add(p, id, in)) || g->err->kind) return r;
     if (op_info[n->op].kind == KIND_ELEMENTWISE) r = sink_reshape(g, n->op, in, n->nin, n->dtype);
     if (n->op == OP_slice) r = slice_pieces(g, in, attr, node_shape(p->old, id));

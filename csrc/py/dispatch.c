@@ -225,7 +225,7 @@ static PyObject *call_recorded(Call *c, const Record *r)
 static PyObject *call_inline(Jit *jit, PyObject *const *args, size_t nargsf, PyObject *kwnames, Trace *outer)
 {
     uint8_t mode = outer->graph->mode;
-    outer->graph->mode = (uint8_t)((jit->options.fma ? MODE_FMA : 0) | (jit->options.fastmath ? MODE_FAST : 0));
+    outer->graph->mode = jit->options.mode;
     PyObject *result = PyObject_Vectorcall(jit->fn, args, nargsf, kwnames);
     outer->graph->mode = mode;
     return result;

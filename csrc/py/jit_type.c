@@ -71,7 +71,7 @@ static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     jit->vectorcall = jit_vectorcall;
     jit->fn = Py_NewRef(fn);
     jit->threads = threads;
-    jit->options = (TraceOptions){fma, fastmath, op_limit()};
+    jit->options = (TraceOptions){fastmath ? MODE_FMA | MODE_FAST : fma ? MODE_FMA : 0, op_limit()};
     if (!(jit->name = function_name(fn)) || !(jit->text = PyUnicode_AsUTF8(jit->name))
         || !signature_init(&jit->signature, fn, nums, argnames, donums, donames) || !copy_attributes((PyObject *)jit, fn))
         Py_CLEAR(jit);

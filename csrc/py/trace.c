@@ -67,7 +67,7 @@ Trace *trace_begin(const TraceOptions *options)
         trace_free(t);
         return NULL;
     }
-    t->graph->mode = (options->fma ? MODE_FMA : 0) | (options->fastmath ? MODE_FAST : 0);
+    t->graph->mode = options->mode;
     if (options->op_limit > 0)
         t->graph->limit = options->op_limit < UINT32_MAX ? (uint32_t)options->op_limit : UINT32_MAX;
     t->outer = current;

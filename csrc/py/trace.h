@@ -52,7 +52,7 @@ typedef struct {
     PyObject *object;           /* OBJECT */
 } TraceResult;
 
-typedef struct { bool fma, fastmath; Py_ssize_t op_limit; } TraceOptions;
+typedef struct { uint8_t mode; Py_ssize_t op_limit; } TraceOptions;    /* mode: MODE_ bits of the nodes */
 
 struct Trace {
     Arena *arena;

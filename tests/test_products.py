@@ -188,3 +188,39 @@ def test_large_matrices_times_vectors(dtype):
 def test_few_rows(m):
     a, b, c = sample((m, 200), "float32", 1), sample((200, 1500), "float32", 2), sample(1500, "float32", 3)
     check(lambda a, b, c: (a @ b, np.maximum(a @ b + c, 0), b.T @ a.T, (b.T @ a.T).sum(0)), a, b, c, **close("float32", 200))
+
+
+@pytest.mark.parametrize("size", [(5, 7, 3), (64, 128, 10), (33, 70, 129), (300, 700, 260)], ids=str)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_product_finished_into_the_argument_it_updates(size, transposed):
+    """As gradients are: the weights are read at the very element that is written, so no copy is made."""
+    m, k, n = size
+    x, w, v = sample((k, m) if transposed else (m, k), "float64", 1), sample((m, n), "float64", 3), sample((m, n), "float64", 4)
+    g = sample((k, n), "float64", 2)
+
+    def update(w, v, x, g):
+        gradient = (x.T if transposed else x) @ g
+        v *= 0.9
+        v -= 0.1 * gradient
+        w += v
+
+    copies = [w.copy(), v.copy()]
+    update(*copies, x, g)
+    step = pyxla.jit(update)
+    plan = step.lower(w, v, x, g).compile()
+    assert plan.launches <= 3                                         # two that pack, and the product
+    assert plan.peak_bytes < (m * k + k * n + 2 * 64 * 1024) * 8      # packed operands, no second w or v
+    step(w, v, x, g)
+    np.testing.assert_allclose([w, v], copies, rtol=1e-13, atol=1e-12)
+
+
+def test_a_product_of_what_it_updates_reads_the_old_contents():
+    def update(w, x):
+        w += x @ w
+        return w.sum()
+
+    w, x = sample((40, 40), "float64", 1), sample((40, 40), "float64", 2)
+    expected = w.copy()
+    total = update(expected, x)
+    assert np.isclose(pyxla.jit(update)(w, x), total)
+    np.testing.assert_allclose(w, expected, rtol=1e-12)

@@ -20,7 +20,8 @@ def creator(f):
 
 
 def supported(dtype):
-    return dtype.kind in "biufc" and dtype.itemsize <= 16 and dtype.isnative
+    known = dtype.kind in "biufc" and dtype.itemsize <= 16 or dtype.type.__module__ == "ml_dtypes" and dtype.name.startswith(("bfloat", "float8"))
+    return known and dtype.isnative
 
 
 def own(a):

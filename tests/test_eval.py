@@ -31,7 +31,7 @@ void eval_many(const char *op, const char *in, const char *out, long n, const in
 def lib(tmp_path_factory):
     tmp = tmp_path_factory.mktemp("eval")
     (tmp / "loop.c").write_text(LOOP)
-    sources = [tmp / "loop.c", *sorted((CSRC / "base").glob("*.c")), *(CSRC / "ir" / f"{part}.c" for part in ("dtype", "op", "eval"))]
+    sources = [tmp / "loop.c", *sorted((CSRC / "base").glob("*.c")), *(CSRC / "ir" / f"{part}.c" for part in ("dtype", "minifloat", "op", "eval"))]
     subprocess.run(["gcc", "-std=gnu17", "-O1", "-DPYXLA_DEBUG", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared", f"-I{CSRC}",
                     *map(str, sources), "-o", str(tmp / "eval.so"), "-lm", "-lpthread"], check=True)
     return ctypes.CDLL(str(tmp / "eval.so"))

@@ -21,6 +21,13 @@ static LLVMValueRef to_unsigned(Emit *e, LLVMValueRef x, Dtype in, Dtype out)
     return v_select(e, large, v_xor(e, r, top), r);
 }
 
+/* ml_dtypes goes through float32. */
+static LLVMValueRef to_small(Emit *e, LLVMValueRef x, Dtype in, Dtype out)
+{
+    if (in == DT_float64) x = out == DT_float16 ? v_to_odd(e, x) : v_fpcast(e, x, DT_float32);
+    return v_to_small(e, out, x);
+}
+
 static LLVMValueRef from_float(Emit *e, LLVMValueRef x, Dtype in, Dtype out)
 {
     switch (dtype_info[out].kind) {
@@ -30,7 +37,7 @@ static LLVMValueRef from_float(Emit *e, LLVMValueRef x, Dtype in, Dtype out)
         if (out == DT_int64 || out == DT_int32) return to_signed(e, x, in, out);
         if (out == DT_uint64 || out == DT_uint32) return to_unsigned(e, x, in, out);
         return v_sext(e, to_signed(e, x, in, DT_int32), out);
-    case DKIND_FLOAT: return v_fpcast(e, x, out);
+    case DKIND_FLOAT: return dtype_is_small(out) ? to_small(e, x, in, out) : v_fpcast(e, x, out);
     case DKIND_COMPLEX: break;
     }
     return v_i(e, out, 0);
@@ -49,11 +56,36 @@ static LLVMValueRef from_int(Emit *e, LLVMValueRef x, Dtype in, Dtype out)
     return v_i(e, out, 0);
 }
 
+/* What ml_dtypes makes of the infinities and NaN of 8-bit floats. */
+static LLVMValueRef saturated(Emit *e, LLVMValueRef x, LLVMValueRef r, Dtype out)
+{
+    int size = 8 * dtype_info[out].bytes;
+    bool has_sign = dtype_info[out].kind == DKIND_INT;
+    LLVMValueRef most = v_i(e, out, has_sign ? INT64_MAX >> (64 - size) : (int64_t)(UINT64_MAX >> (64 - size)));
+    LLVMValueRef least = v_i(e, out, has_sign ? INT64_MIN >> (64 - size) : 0), inf = v_f(e, DT_float32, __builtin_inf());
+    r = v_select(e, v_isnan(e, x), v_i(e, out, 0), r);
+    r = v_select(e, v_fcmp(e, LLVMRealOEQ, x, inf), most, r);
+    return v_select(e, v_fcmp(e, LLVMRealOEQ, x, v_fneg(e, inf)), least, r);
+}
+
 LLVMValueRef emit_cast(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
     (void)b, (void)c;
     Dtype out = e->out;
     if (dt == out) return a;
+    if (dtype_is_small(dt)) {
+        bool by_int64 = dt == DT_float16 && out == DT_uint32;      /* NumPy's way */
+        a = v_from_small(e, dt, a);
+        if (by_int64) return v_zext(e, from_float(e, a, DT_float32, DT_int64), out);
+        if (out == DT_float32) return a;
+        LLVMValueRef r = from_float(e, a, DT_float32, out);
+        bool saturates = dtype_info[dt].bytes == 1 && (dtype_info[out].kind == DKIND_INT || dtype_info[out].kind == DKIND_UINT);
+        return saturates ? saturated(e, a, r, out) : r;
+    }
+    if (dtype_is_small(out) && dtype_info[dt].kind < DKIND_FLOAT) {
+        e->out = DT_float32;
+        return v_to_small(e, out, emit_cast(e, dt, a, NULL, NULL));
+    }
     switch (dtype_info[dt].kind) {
     case DKIND_BOOL: return dtype_info[out].kind == DKIND_FLOAT ? v_select(e, a, v_f(e, out, 1), v_f(e, out, 0)) : v_zext(e, a, out);
     case DKIND_FLOAT: return from_float(e, a, dt, out);

@@ -10,8 +10,19 @@ static EmitFn *const table[OP_COUNT] = {
 /* From this many uses in one kernel on, compile time prefers calls to inlined polynomials. */
 enum { INLINE_USES = 10 };
 
+/* An op on floats of 8 or 16 bits, rounded to them. */
+static LLVMValueRef in_float32(Emit *e, Op op, Dtype dt, Dtype out, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
+    LLVMValueRef x[3] = {a, b, c};
+    for (int i = 0; i < 3; i++)
+        if (x[i]) x[i] = v_from_small(e, dt, x[i]);
+    LLVMValueRef r = emit_op(e, op, DT_float32, out == dt ? DT_float32 : out, x[0], x[1], x[2]);
+    return out == dt ? v_to_small(e, dt, r) : r;
+}
+
 LLVMValueRef emit_op(Emit *e, Op op, Dtype in, Dtype out, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
+    if (dtype_is_small(in) && op != OP_cast && op != OP_where) return in_float32(e, op, in, out, a, b, c);
     e->out = out;
     if (op_info[op].cost == COST_MATH && e->uses[op] > INLINE_USES)
         return v_call(e, op_info[op].name, table[op], in, e->lanes, false, a, b, c);

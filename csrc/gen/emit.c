@@ -16,7 +16,7 @@ LLVMTypeRef v_scalar_type(Emit *e, Dtype dt)
     case DKIND_FLOAT:
         if (dt == DT_float64) return LLVMDoubleTypeInContext(e->ctx);
         if (dt == DT_float32) return LLVMFloatTypeInContext(e->ctx);
-        break;
+        return LLVMIntTypeInContext(e->ctx, 8u * d->bytes);
     case DKIND_COMPLEX: break;
     }
     err_set(e->err, ERR_UNSUPPORTED, "machine code for %s is not there yet: cast to float32 or float64", d->name);
@@ -62,11 +62,7 @@ LLVMValueRef v_splat(Emit *e, LLVMValueRef scalar)
 
 LLVMValueRef v_f(Emit *e, Dtype dt, double x)
 {
-    uint64_t bits = 0;
-    float f = (float)x;
-    if (dt == DT_float32) memcpy(&bits, &f, sizeof f);
-    else memcpy(&bits, &x, sizeof x);
-    return v_fbits(e, dt, bits);
+    return v_fbits(e, dt, (uint64_t)float_bits(dt, x));
 }
 
 LLVMValueRef v_fbits(Emit *e, Dtype dt, uint64_t bits)

@@ -46,6 +46,11 @@ LLVMValueRef v_i(Emit *e, Dtype dt, int64_t x);                  /* integer (or 
 LLVMValueRef v_pair(Emit *e, LLVMValueRef re, LLVMValueRef im);   /* a complex value */
 LLVMValueRef v_splat(Emit *e, LLVMValueRef scalar);              /* a scalar in all lanes (itself where lanes is 0) */
 
+/* ---- floats of 8 and 16 bits (minifloat.c), in registers integers of their size ---- */
+LLVMValueRef v_from_small(Emit *e, Dtype dt, LLVMValueRef x);    /* to float32 */
+LLVMValueRef v_to_small(Emit *e, Dtype dt, LLVMValueRef x);      /* float32, to nearest even */
+LLVMValueRef v_to_odd(Emit *e, LLVMValueRef x);                  /* float64 to the float32 that v_to_small rounds as float64 */
+
 /* ---- floats ---- */
 LLVMValueRef v_fadd(Emit *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef v_fsub(Emit *e, LLVMValueRef a, LLVMValueRef b);

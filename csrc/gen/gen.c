@@ -26,17 +26,6 @@ static void diagnose(LLVMDiagnosticInfoRef info, void *context)
     LLVMDisposeMessage(text);
 }
 
-static bool dtypes_known(const Kernel *k, Err *err)
-{
-    for (uint32_t i = 0; i < k->arrays.len + k->vals.len; i++) {
-        Dtype dt = i < k->arrays.len ? k->arrays.at[i].dtype : k->vals.at[i - k->arrays.len].dtype;
-        const DtypeInfo *d = &dtype_info[dt];
-        if (d->kind == DKIND_FLOAT && d->bytes < 4)
-            return err_set(err, ERR_UNSUPPORTED, "machine code for %s is not there yet: cast to float32 or float64", d->name);
-    }
-    return true;
-}
-
 static void kernel_function(Gen *g)
 {
     LLVMContextRef ctx = g->e.ctx;
@@ -137,7 +126,7 @@ static void produce(GenThread *t, Gen *g, const GenOptions *o, GenResult *out, E
 static bool compile(GenThread *t, const Kernel *k, const GenOptions *o, GenResult *out, Err *err)
 {
     *out = (GenResult){0};
-    Arena *arena = dtypes_known(k, err) ? arena_new(err) : NULL;
+    Arena *arena = arena_new(err);
     if (!arena) return false;
     Gen *g = arena_alloc(arena, sizeof *g);
     if (g) {

@@ -13,35 +13,11 @@
  *     the least integer (cvttsd2si).
  *   - float to uint32: below 2**31 (and NaN) as to int32, above as x - 2**31 to int32 with the top bit flipped: NaN and what is below
  *     -2**31 give 2**31, what is 2**32 or more gives 0. (NumPy's strided loop and its tails differ outside [-2**31, 2**32).)
- *   - float to uint64: the same with 2**63 and int64 (all loops).
+ *   - float to uint64: the same with 2**63 and int64 (all loops). float16 to uint32: as to int64, wrapped.
  *   - float to bool: x != 0, so NaN is True. */
 #include <math.h>
 #include <string.h>
 #include "ir/ir.h"
-
-static double unpack_float(Dtype t, int64_t bits)
-{
-    if (t == DT_float64) {
-        double x;
-        memcpy(&x, &bits, sizeof x);
-        return x;
-    }
-    uint32_t low = (uint32_t)bits;
-    float x;
-    memcpy(&x, &low, sizeof x);
-    return x;
-}
-
-static int64_t pack_float(Dtype t, double x)
-{
-    int64_t bits = 0;
-    float f = (float)x;
-    if (t == DT_float64)
-        memcpy(&bits, &x, sizeof x);
-    else
-        memcpy(&bits, &f, sizeof f);
-    return bits;
-}
 
 /* The element's value, from its low bytes: signed integers by their sign, others by zeros. */
 static int64_t wrap(Dtype t, int64_t x)
@@ -246,25 +222,32 @@ static int64_t cast_float(Dtype out, double x)
     case DT_int64: return to_int64(x);
     case DT_uint64: return x >= 0x1p63 ? to_int64(x - 0x1p63) ^ INT64_MIN : to_int64(x);
     case DT_uint32: return wrap(out, x >= 0x1p31 ? to_int32(x - 0x1p31) ^ INT32_MIN : to_int32(x));
-    case DT_float32: case DT_float64: return pack_float(out, x);
-    default: return wrap(out, to_int32(x));
+    default: return dtype_info[out].kind == DKIND_FLOAT ? float_bits(out, x) : wrap(out, to_int32(x));
     }
 }
 
-/* int64 and uint64 go to float32 directly: through double they would round twice. */
+/* int64 and uint64 go to float32 directly: through double they would round twice. All go to smaller floats through float32, as in NumPy. */
 static int64_t cast_int(Dtype in, Dtype out, int64_t x)
 {
     bool large = in == DT_uint64;
-    if (out == DT_float32)
-        return pack_float(out, large ? (float)(uint64_t)x : (float)x);
+    if (out == DT_float32 || dtype_is_small(out))
+        return float_bits(out, large ? (float)(uint64_t)x : (float)x);
     if (out == DT_float64)
-        return pack_float(out, large ? (double)(uint64_t)x : (double)x);
+        return float_bits(out, large ? (double)(uint64_t)x : (double)x);
     return out == DT_bool_ ? x != 0 : wrap(out, x);
 }
 
-static bool float_known(Dtype t)
+/* NumPy's float16 and ml_dtypes' 8-bit floats have ways of their own to integers. */
+static int64_t cast_from_float(Dtype in, Dtype out, double x)
 {
-    return t == DT_float32 || t == DT_float64;
+    bool integer = dtype_info[out].kind == DKIND_INT || dtype_info[out].kind == DKIND_UINT;
+    int size = 8 * dtype_info[out].bytes;
+    if (in == DT_float16 && out == DT_uint32)
+        return wrap(out, to_int64(x));
+    if (!integer || dtype_info[in].bytes > 1 || isfinite(x))
+        return cast_float(out, x);
+    int64_t most = dtype_info[out].kind == DKIND_INT ? INT64_MAX >> (64 - size) : (int64_t)(UINT64_MAX >> (64 - size));
+    return isnan(x) ? 0 : x > 0 ? most : dtype_info[out].kind == DKIND_INT ? -most - 1 : 0;
 }
 
 static int64_t eval_cast(Dtype in, Dtype out, int64_t a)
@@ -272,14 +255,17 @@ static int64_t eval_cast(Dtype in, Dtype out, int64_t a)
     DtypeKind from = dtype_info[in].kind, to = dtype_info[out].kind;
     if (in == out)
         return in == DT_bool_ ? (a & 255) != 0 : wrap(in, a);
-    if (from == DKIND_COMPLEX || to == DKIND_COMPLEX || (from == DKIND_FLOAT && !float_known(in)) || (to == DKIND_FLOAT && !float_known(out))) {
+    if (from == DKIND_COMPLEX || to == DKIND_COMPLEX) {
         ASSERT(!"a cast the evaluator knows");
         return 0;
     }
     if (from == DKIND_FLOAT)
-        return cast_float(out, unpack_float(in, a));
+        return cast_from_float(in, out, float_value(in, a));
     return cast_int(in, out, in == DT_bool_ ? (a & 255) != 0 : wrap(in, a));
 }
+
+/* Floats of 8 and 16 bits compute in float32. */
+static int64_t round_result(Dtype t, double x) { return float_bits(t, t == DT_float64 ? x : (float)x); }
 
 int64_t eval_elementwise(Op op, Dtype in, Dtype out, int64_t a, int64_t b, int64_t c)
 {
@@ -299,11 +285,9 @@ int64_t eval_elementwise(Op op, Dtype in, Dtype out, int64_t a, int64_t b, int64
         r = (int64_t)eval_uint(op, (uint64_t)wrap(in, a), (uint64_t)wrap(in, b), 8 * dtype_info[in].bytes);
         return predicate ? r : wrap(in, r);
     case DKIND_FLOAT:
-        if (!float_known(in))
-            break;
         if (predicate)
-            return test_float(op, unpack_float(in, a), unpack_float(in, b));
-        return pack_float(in, eval_float(op, unpack_float(in, a), unpack_float(in, b), unpack_float(in, c), in == DT_float32));
+            return test_float(op, float_value(in, a), float_value(in, b));
+        return round_result(in, eval_float(op, float_value(in, a), float_value(in, b), float_value(in, c), in != DT_float64));
     case DKIND_COMPLEX:
         break;
     }

@@ -1,4 +1,4 @@
-/* COMPOSITE ops as the primitive ops that NumPy's own loops carry out. */
+/* COMPOSITE ops as the primitive ops that NumPy's own loops carry out, and ops on small floats as ops on float32. */
 #include <math.h>
 
 #include "ir/ir.h"
@@ -100,4 +100,22 @@ Id expand(Graph *g, Op op, const Id *in, int nin)
 {
     Expand e = { g, in[0], nin > 1 ? in[1] : 0, (Dtype)node_at(g, in[0])->dtype };
     return rules[op](&e);
+}
+
+/* ---- floats of 8 and 16 bits ---- */
+
+Id expand_small(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, Dtype dtype)
+{
+    Id wide[3] = { 0 };
+    for (int i = 0; i < nin; i++)
+        wide[i] = graph_cast(g, in[i], DT_float32);
+    Id r = graph_add(g, op, wide, nin, attr, nattr, DT_COUNT, NULL, 0);
+    return r && node_at(g, r)->dtype == DT_float32 ? graph_cast(g, r, dtype) : r;
+}
+
+bool expands_small(Op op, Dtype in)
+{
+    OpKind kind = op_info[op].kind;
+    bool computes = kind == KIND_COMPOSITE || kind == KIND_REDUCE || kind == KIND_DOT || (kind == KIND_ELEMENTWISE && op != OP_where && op != OP_cast);
+    return dtype_is_small(in) && (computes || op == OP_cummax || op == OP_cummin);
 }

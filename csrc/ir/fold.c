@@ -9,7 +9,7 @@
 
 static bool evaluates(Dtype d)
 {
-    return dtype_info[d].kind != DKIND_COMPLEX && d != DT_float16 && d != DT_bfloat16;
+    return dtype_info[d].kind != DKIND_COMPLEX;
 }
 
 /* The value of an op all of whose inputs are constants. `where` is chosen by its rule. */
@@ -41,16 +41,6 @@ static Id sink_broadcast(const Fold *f)
 
 static Id known(const Fold *f, int64_t bits) { return fold_spread(f, graph_const(f->g, f->type->dtype, bits)); }
 
-static double as_double(Dtype d, int64_t bits)
-{
-    double wide;
-    float narrow;
-    uint32_t low = (uint32_t)bits;
-    memcpy(&wide, &bits, sizeof wide);
-    memcpy(&narrow, &low, sizeof narrow);
-    return d == DT_float32 ? narrow : wide;
-}
-
 static DtypeKind kind_of(const Fold *f) { return dtype_info[fold_input(f, 0)->dtype].kind; }
 static bool is_float(const Fold *f) { return kind_of(f) >= DKIND_FLOAT; }
 
@@ -63,7 +53,7 @@ static bool operand_is(const Fold *f, int k, double value)
         return false;
     if (dtype_info[d].kind != DKIND_FLOAT)
         return value == (double)(int64_t)value && bits == (int64_t)value && !signbit(value);
-    double x = as_double(d, bits);
+    double x = float_value(d, bits);
     return x == value && signbit(x) == signbit(value);
 }
 
@@ -121,7 +111,7 @@ static Id fold_divide(const Fold *f)
         return f->in[0];
     if (!evaluates(d) || !fold_known(f->g, f->in[1], &bits))
         return 0;
-    double y = as_double(d, bits);
+    double y = float_value(d, bits);
     if (!isfinite(y) || fabs(frexp(y, &e)) != 0.5 || abs(e) > (d == DT_float32 ? 120 : 1000))
         return 0;
     return graph_binary(f->g, OP_multiply, f->in[0], fold_spread(f, graph_number(f->g, d, 1 / y)));
@@ -225,12 +215,7 @@ static Id fold_where(const Fold *f)
 /* Bits of a float's significand, the implicit one included. */
 static int precision(Dtype d)
 {
-    switch ((int)d) {
-    case DT_float16: return 11;
-    case DT_bfloat16: return 8;
-    case DT_float32: case DT_complex64: return 24;
-    }
-    return 53;
+    return dtype_is_small(d) ? float_format[d].mantissa + 1 : d == DT_float32 || d == DT_complex64 ? 24 : 53;
 }
 
 /* Whether every value of a is one of b. */
@@ -248,7 +233,7 @@ static bool widens(Dtype a, Dtype b)
             return magnitude <= precision(b);
         return kb == DKIND_INT ? magnitude <= room - 1 : ka == DKIND_UINT && bits <= room;
     }
-    return kb >= ka && precision(a) <= precision(b) && !(a == DT_bfloat16 && b == DT_float16);
+    return kb >= ka && precision(a) <= precision(b) && !dtype_is_small(b);
 }
 
 static bool is_int(Dtype d) { return dtype_info[d].kind == DKIND_INT || dtype_info[d].kind == DKIND_UINT; }
@@ -258,31 +243,16 @@ static bool skips(Dtype a, Dtype b, Dtype c)
 {
     if (is_int(a) && is_int(b) && is_int(c) && dtype_info[c].bytes <= dtype_info[b].bytes)
         return true;                       /* remainders of remainders */
+    if (dtype_is_small(c) && !(dtype_info[a].kind >= DKIND_FLOAT) && !widens(a, DT_float32))
+        return false;                      /* integers go to small floats through float32 */
     if (!widens(a, b) || (dtype_info[b].kind == DKIND_COMPLEX && dtype_info[c].kind != DKIND_COMPLEX))
         return false;
     /* From floats to integers the same value may be converted by another instruction, with another result out of range. */
     return dtype_info[b].kind < DKIND_FLOAT || !is_int(c) || (dtype_info[a].kind < DKIND_FLOAT && widens(a, c));
 }
 
-/* The number that 16 bits stand for, with that many bits of fraction (float16 10, bfloat16 7). */
-static double half_value(uint16_t bits, int fraction)
-{
-    int bias = fraction == 10 ? 15 : 127, exponent = (bits & 0x7FFF) >> fraction, mantissa = bits & ((1 << fraction) - 1);
-    double x = exponent ? ldexp(1 + ldexp(mantissa, -fraction), exponent - bias) : ldexp(mantissa, 1 - bias - fraction);
-    if (exponent == 2 * bias + 1)
-        x = mantissa ? NAN : INFINITY;
-    return bits >> 15 ? -x : x;
-}
-
 static Id fold_cast(const Fold *f)
 {
-    int64_t bits;
-    Dtype half = (Dtype)fold_input(f, 0)->dtype;
-    if ((half == DT_float16 || half == DT_bfloat16) && evaluates(f->type->dtype) && node_const(f->g, f->in[0], &bits)) {
-        double x = half_value((uint16_t)bits, half == DT_float16 ? 10 : 7);
-        memcpy(&bits, &x, sizeof x);
-        return graph_const(f->g, f->type->dtype, eval_elementwise(OP_cast, DT_float64, f->type->dtype, bits, 0, 0));
-    }
     Dtype from = (Dtype)fold_input(f, 0)->dtype, to = f->type->dtype;
     if (from == to)
         return f->in[0];

@@ -261,6 +261,8 @@ static Id add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int n
         return 0;
     if (nin && expands_complex(op, (Dtype)node_at(g, in[nin - 1])->dtype, type->dtype))
         return expand_complex(g, op, in, nin, attr, type);
+    if (nin && expands_small(op, (Dtype)node_at(g, in[0])->dtype))
+        return expand_small(g, op, in, nin, attr, nattr, (Dtype)node_at(g, in[0])->dtype);
     if (op_info[op].kind == KIND_COMPOSITE)
         return expand(g, op, in, nin);
     Id simpler = fold(g, op, in, nin, attr, nattr, type);
@@ -339,44 +341,13 @@ Id graph_const(Graph *g, Dtype dtype, int64_t bits)
     return graph_add(g, OP_const, NULL, 0, words, pair ? 2 : 1, dtype, NULL, 0);
 }
 
-static uint64_t float_bits(Dtype d, double x)
-{
-    uint64_t wide;
-    uint32_t narrow;
-    float f = (float)x;
-    memcpy(&wide, &x, sizeof x);
-    memcpy(&narrow, &f, sizeof f);
-    return d == DT_float32 ? narrow : wide;
-}
-
-/* x rounded to nearest even in a format of 16 bits with that many bits of fraction (float16 10, bfloat16 7). */
-static uint64_t half_bits(double x, int fraction)
-{
-    int bias = (1 << (14 - fraction)) - 1, e;
-    uint64_t sign = (uint64_t)(signbit(x) != 0) << 15, infinity = (uint64_t)(2 * bias + 1) << fraction;
-    if (isnan(x))
-        return sign | infinity | 1u << (fraction - 1);
-    double a = fabs(x);
-    frexp(a, &e);                          /* a = m * 2**e, 0.5 <= m < 1 */
-    if (!a || e - 1 < 1 - bias)
-        e = 2 - bias;                      /* subnormal: the step of the least exponent */
-    double units = isinf(a) ? INFINITY : rint(ldexp(a, fraction - (e - 1)));
-    if (units >= ldexp(1, fraction + 2) || (e - 1) * 1.0 + (units >= ldexp(1, fraction + 1)) > bias)
-        return sign | infinity;
-    /* units carries the implicit bit into the exponent field by itself, also where rounding went up a binade. */
-    return sign | (((uint64_t)(e - 1 + bias - 1) << fraction) + (uint64_t)units);
-}
-
 Id graph_number(Graph *g, Dtype dtype, double value)
 {
-    uint64_t bits = float_bits(DT_float64, value);
-    switch (dtype) {
-    case DT_float16: return graph_const(g, dtype, (int64_t)half_bits(value, 10));
-    case DT_bfloat16: return graph_const(g, dtype, (int64_t)half_bits(value, 7));
-    case DT_float64: case DT_complex128: return graph_const(g, dtype, (int64_t)bits);
-    case DT_float32: case DT_complex64: return graph_const(g, dtype, (int64_t)float_bits(DT_float32, value));
-    default: return graph_const(g, dtype, eval_elementwise(OP_cast, DT_float64, dtype, (int64_t)bits, 0, 0));
-    }
+    if (dtype_info[dtype].kind == DKIND_FLOAT)
+        return graph_const(g, dtype, float_bits(dtype, value));
+    if (dtype_info[dtype].kind == DKIND_COMPLEX)
+        return graph_const(g, dtype, float_bits(dtype == DT_complex64 ? DT_float32 : DT_float64, value));
+    return graph_const(g, dtype, eval_elementwise(OP_cast, DT_float64, dtype, float_bits(DT_float64, value), 0, 0));
 }
 
 Id graph_iota(Graph *g, Dim n) { return graph_add(g, OP_iota, NULL, 0, NULL, 0, DT_int64, &n, 1); }

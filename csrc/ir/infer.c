@@ -45,19 +45,9 @@ static bool broken(const Infer *f, const char *what) { return refuse(f, ERR_INTE
 
 /* ---- dtypes ---- */
 
-/* Whether the code generator computes with a dtype. The others are data: they come, go, are cast and moved. */
-static bool computes(Dtype d)
-{
-    return d != DT_float16 && d != DT_bfloat16;
-}
-
 static bool takes(const Infer *f, Dtype d)
 {
     const char *name = dtype_info[d].name, *op = op_info[f->op].name;
-    OpKind kind = op_info[f->op].kind;
-    bool moves = kind == KIND_SOURCE || kind == KIND_VIEW || kind == KIND_PLACE || kind == KIND_CONTROL || f->op == OP_cast;
-    if (!computes(d) && !moves)
-        return refuse(f, ERR_UNSUPPORTED, "%s is not supported by `%s` yet: cast to float32 first", name, op);
     if (strchr(op_info[f->op].dtypes, "biufc"[dtype_info[d].kind]))
         return true;
     if (d == DT_bool_ && f->op == OP_negative)

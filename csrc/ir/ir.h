@@ -25,6 +25,18 @@ typedef enum { DKIND_BOOL, DKIND_INT, DKIND_UINT, DKIND_FLOAT, DKIND_COMPLEX } D
 
 typedef struct { const char *name, *code; DtypeKind kind; uint8_t bytes; } DtypeInfo;
 extern const DtypeInfo dtype_info[DT_COUNT];
+/* A float of 8 or 16 bits: widths of its fields, the exponent's bias, and what its greatest patterns are. IEEE: infinity and NaN; FN: NaN alone, all
+ * ones; FNUZ: none, and the pattern of -0 is NaN. exponent 0: not such a dtype. */
+typedef enum { FLOAT_IEEE, FLOAT_FN, FLOAT_FNUZ } FloatSpecial;
+typedef struct { uint8_t exponent, mantissa, bias, special; } FloatFormat;
+extern const FloatFormat float_format[DT_COUNT];
+static inline bool dtype_is_small(Dtype d) { return float_format[d].exponent != 0; }
+uint32_t float_format_nan(Dtype t);                                              /* the pattern of NaN */
+uint32_t float_format_limit(Dtype t);                                            /* what greater numbers become, without the sign: infinity or NaN */
+/* The value of a float (any real float dtype) from its bits, and the bits of the nearest one as NumPy's and ml_dtypes' casts give it (minifloat.c). */
+double float_value(Dtype t, int64_t bits);
+int64_t float_bits(Dtype t, double x);
+
 /* The dtype of NumPy's (or the short) name, or DT_COUNT. */
 Dtype dtype_parse(const char *name);
 
@@ -193,6 +205,9 @@ Id fold(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, 
 Id expand(Graph *g, Op op, const Id *in, int nin);
 /* Complex numbers are computed with as components (complex.c): whether this op on that dtype is, and its formula. */
 bool expands_complex(Op op, Dtype in, Dtype out);
+/* Floats of 8 and 16 bits are computed with in float32, rounded after each operation (expand.c). */
+bool expands_small(Op op, Dtype in);
+Id expand_small(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, Dtype dtype);
 Id expand_complex(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, const Type *type);
 /* One element of an elementwise op on the host: the definition that fold.c and opt/interp.c share (eval.c).
  * Arguments and result are bits of elements of dtype `in` (and `out` for cast). */

@@ -193,29 +193,6 @@ static void run_store(const Interp *r, const Stmt *s, char *at)
         store(r, s->a, at, r->vals[s->b]);
 }
 
-static double to_double(Dtype t, int64_t bits)
-{
-    double x;
-    float f;
-    if (t == DT_float64) {
-        memcpy(&x, &bits, sizeof x);
-        return x;
-    }
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-static int64_t from_double(Dtype t, double x)
-{
-    int64_t bits = 0;
-    float f = (float)x;
-    if (t == DT_float64)
-        memcpy(&bits, &x, sizeof x);
-    else
-        memcpy(&bits, &f, sizeof f);
-    return bits;
-}
-
 /* ---- monoids: the definition of every state; the generator's may differ in rounding only ---- */
 
 static int64_t extreme(Dtype t, bool high)
@@ -225,7 +202,7 @@ static int64_t extreme(Dtype t, bool high)
     case DKIND_BOOL: return high;
     case DKIND_INT: return high ? INT64_MAX >> (64 - size) : INT64_MIN >> (64 - size);
     case DKIND_UINT: return high ? (int64_t)(UINT64_MAX >> (64 - size)) : 0;
-    case DKIND_FLOAT: return from_double(t, high ? INFINITY : -INFINITY);
+    case DKIND_FLOAT: return float_bits(t, high ? INFINITY : -INFINITY);
     case DKIND_COMPLEX: break;
     }
     return 0;
@@ -249,14 +226,14 @@ static Cell state_identity(State s)
 /* Knuth's TwoSum: hi + lo stays the exact sum. A sum that is not finite has no error to carry: inf - inf would make it NaN. */
 static void merge_sum2(Dtype t, Cell *s, int64_t hi, int64_t lo)
 {
-    double a = to_double(t, s->w[0]), b = to_double(t, hi);
+    double a = float_value(t, s->w[0]), b = float_value(t, hi);
     int64_t sum = eval_elementwise(OP_add, t, t, s->w[0], hi, 0);
-    double x = to_double(t, sum);
-    double back = to_double(t, from_double(t, x - a));
-    double error = isfinite(x) ? to_double(t, from_double(t, a - to_double(t, from_double(t, x - back))))
-                                     + to_double(t, from_double(t, b - back)) : 0;
+    double x = float_value(t, sum);
+    double back = float_value(t, float_bits(t, x - a));
+    double error = isfinite(x) ? float_value(t, float_bits(t, a - float_value(t, float_bits(t, x - back))))
+                                     + float_value(t, float_bits(t, b - back)) : 0;
     s->w[0] = sum;
-    lo = eval_elementwise(OP_add, t, t, from_double(t, error), lo, 0);
+    lo = eval_elementwise(OP_add, t, t, float_bits(t, error), lo, 0);
     s->w[1] = eval_elementwise(OP_add, t, t, s->w[1], lo, 0);
 }
 
@@ -265,7 +242,7 @@ static void merge_arg(State m, Cell *s, int64_t value, int64_t index)
 {
     Dtype t = m.dtype;
     bool floats = dtype_info[t].kind == DKIND_FLOAT;
-    bool nan = floats && isnan(to_double(t, value)), held = floats && isnan(to_double(t, s->w[0]));
+    bool nan = floats && isnan(float_value(t, value)), held = floats && isnan(float_value(t, s->w[0]));
     bool less = eval_elementwise(OP_less, t, DT_bool_, s->w[0], value, 0), greater = eval_elementwise(OP_less, t, DT_bool_, value, s->w[0], 0);
     bool better = m.monoid == MONOID_argmax ? less : greater, equal = nan || held ? nan && held : !less && !greater;
     if ((nan && !held) || better || (equal && index < s->w[1]))
@@ -275,12 +252,12 @@ static void merge_arg(State m, Cell *s, int64_t value, int64_t index)
 /* Chan's merge of count, mean and sum of squared deviations. */
 static void merge_moments(Dtype t, Cell *s, double n2, double mean2, double m2)
 {
-    double n1 = to_double(t, s->w[0]), mean1 = to_double(t, s->w[1]), n = n1 + n2, d = mean2 - mean1;
+    double n1 = float_value(t, s->w[0]), mean1 = float_value(t, s->w[1]), n = n1 + n2, d = mean2 - mean1;
     if (n2 == 0)
         return;
     double mean = n1 == 0 ? mean2 : mean1 + d * (n2 / n);
-    double dev = n1 == 0 ? m2 : to_double(t, s->w[2]) + m2 + d * d * (n1 * n2 / n);
-    *s = (Cell){ { from_double(t, n), from_double(t, mean), from_double(t, dev) } };
+    double dev = n1 == 0 ? m2 : float_value(t, s->w[2]) + m2 + d * d * (n1 * n2 / n);
+    *s = (Cell){ { float_bits(t, n), float_bits(t, mean), float_bits(t, dev) } };
 }
 
 static void state_merge(State m, Cell *s, const Cell *x)
@@ -291,7 +268,7 @@ static void state_merge(State m, Cell *s, const Cell *x)
     else if (m.monoid == MONOID_argmax || m.monoid == MONOID_argmin)
         merge_arg(m, s, x->w[0], x->w[1]);
     else if (m.monoid == MONOID_moments)
-        merge_moments(t, s, to_double(t, x->w[0]), to_double(t, x->w[1]), to_double(t, x->w[2]));
+        merge_moments(t, s, float_value(t, x->w[0]), float_value(t, x->w[1]), float_value(t, x->w[2]));
     else
         s->w[0] = eval_elementwise(monoid_info[m.monoid].combine, t, t, s->w[0], x->w[0], 0);
 }
@@ -302,7 +279,7 @@ static void run_reduce(Interp *r, const Stmt *s, bool laned)
     Cell *cell = laned ? &r->lanes[r->lanes_at[s->a] + r->lane] : &r->states[s->a];
     Cell x = { { r->vals[s->b], s->c ? r->vals[s->c] : 0, s->d ? r->vals[s->d] : 0 } };
     if (m.monoid == MONOID_moments && !s->c)
-        x = (Cell){ { from_double(m.dtype, 1), r->vals[s->b], 0 } };
+        x = (Cell){ { float_bits(m.dtype, 1), r->vals[s->b], 0 } };
     state_merge(m, cell, &x);
 }
 
@@ -353,17 +330,17 @@ static int64_t dot_element(const Interp *r, const Stmt *s, Dtype t, char *a, cha
 {
     int64_t nk = dot_extent(r, s->axis_k);
     bool floats = dtype_info[t].kind == DKIND_FLOAT;
-    double sum = floats ? to_double(t, start) : 0;
+    double sum = floats ? float_value(t, start) : 0;
     uint64_t wrapping = (uint64_t)start;
     for (int64_t k = 0; k < nk; k++) {
         int64_t x = load(r, s->b, a + dot_offset(r, s->b, s->axis_k, k));
         int64_t y = load(r, s->c, b + dot_offset(r, s->c, s->axis_k, k));
         if (floats)
-            sum += to_double(t, x) * to_double(t, y);
+            sum += float_value(t, x) * float_value(t, y);
         else
             wrapping += (uint64_t)x * (uint64_t)y;
     }
-    return floats ? from_double(t, sum) : (int64_t)wrapping;
+    return floats ? float_bits(t, sum) : (int64_t)wrapping;
 }
 
 static void run_dot(const Interp *r, const Stmt *s)
@@ -597,23 +574,6 @@ static void prepare_lanes(Interp *r)
         r->lanes = arena_alloc(r->arena, count * KERNEL_MAX_LANES * sizeof *r->lanes);
 }
 
-static bool dtype_known(Dtype t)
-{
-    return t != DT_float16 && t != DT_bfloat16;
-}
-
-static bool kernel_known(const Kernel *k)
-{
-    bool known = true;
-    for (uint32_t i = 1; i < k->vals.len; i++)
-        known &= dtype_known(k->vals.at[i].dtype);
-    for (uint32_t i = 0; i < k->arrays.len; i++)
-        known &= dtype_known(k->arrays.at[i].dtype);
-    for (uint32_t i = 0; i < k->states.len; i++)
-        known &= dtype_known(k->states.at[i].dtype);
-    return known;
-}
-
 static bool prepare(Interp *r)
 {
     const Kernel *k = r->k;
@@ -642,8 +602,6 @@ static bool prepare(Interp *r)
 bool interp_kernel(const Kernel *k, const int64_t *args, int64_t begin, int64_t end, char *scratch)
 {
     Err err = { 0 };
-    if (!kernel_known(k))
-        return false;
     Arena *arena = arena_new(&err);
     if (!arena)
         return false;

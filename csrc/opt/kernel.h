@@ -142,6 +142,6 @@ int64_t kernel_grid(const Kernel *k, const int64_t *args);
 int64_t kernel_trips(const Kernel *k, const Stmt *stmt, const int64_t *args);
 
 /* ---- the interpreter (interp.c): the same call in plain C, the judge of the code generator ---- */
-/* False, and nothing was run: no memory, or a dtype that only the generator knows (float16, bfloat16). */
+/* False, and nothing was run: no memory. */
 bool interp_kernel(const Kernel *k, const int64_t *args, int64_t begin, int64_t end, char *scratch);
 extern uint64_t interp_violations;            /* accesses of checked kernels outside their operand: counted, and not done (a load gives 0) */

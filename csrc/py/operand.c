@@ -49,7 +49,7 @@ static bool read_generic(Trace *t, PyObject *o, Operand *out)
     if (d == DT_COUNT)
         return false;
     int64_t cell[2] = {0, 0};
-    PyArray_ScalarAsCtype(o, cell);
+    scalar_element(o, cell);
     out->code = d;
     out->node = const_node(t, d, cell);
     if (!out->node)

@@ -56,7 +56,7 @@ static bool read_inputs(Frame *f, const Entry *e, const Record *r, const Registe
             if (r->leaf[in->leaf].kind == LEAF_ARRAY)
                 f->in[k] = PyArray_DATA((PyArrayObject *)r->value[in->leaf]);
             else
-                PyArray_ScalarAsCtype(r->value[in->leaf], cell);
+                scalar_element(r->value[in->leaf], cell);
             break;
         case INPUT_CAPTURED:
             f->in[k] = PyArray_DATA((PyArrayObject *)in->object);

@@ -264,15 +264,7 @@ static bool store_float(PyObject *number, Dtype d, void *cell)
     double v = PyFloat_AsDouble(number);
     if (v == -1.0 && PyErr_Occurred())
         return false;
-    if (d == DT_float64)
-        *(double *)cell = v;
-    else if (d == DT_float32)
-        *(float *)cell = (float)v;
-    else {
-        int64_t bits;
-        memcpy(&bits, &v, sizeof bits);
-        *(int64_t *)cell = eval_elementwise(OP_cast, DT_float64, DT_float16, bits, 0, 0);
-    }
+    *(int64_t *)cell = float_bits(d, v);
     return true;
 }
 
@@ -291,10 +283,6 @@ static bool store_complex(PyObject *number, Dtype d, void *cell)
 bool scalar_store(PyObject *number, Dtype dtype, void *cell)
 {
     memset(cell, 0, dtype == DT_complex128 ? 16 : 8);
-    if (dtype == DT_bfloat16) {
-        PyErr_SetString(PyExc_TypeError, "a Python number cannot become a bfloat16");
-        return false;
-    }
     switch (dtype_info[dtype].kind) {
     case DKIND_BOOL: {
         int truth = PyObject_IsTrue(number);

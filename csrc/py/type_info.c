@@ -1,5 +1,6 @@
 /* What objects of a type are: a hash table from types to TypeInfo, filled on first sight. Heap types are held weakly. */
 #include "py/state.h"
+#include "py/trace.h"
 #include "py/tree.h"
 
 typedef struct { PyTypeObject *type; PyObject *weak; TypeInfo info; } Row;
@@ -149,7 +150,7 @@ static Dtype scalar_dtype(PyTypeObject *type)
         if (same)
             return dtype_of_num[num];
     }
-    return DT_COUNT;
+    return PyType_IsSubtype(type, &PyGenericArrType_Type) ? scalar_type_registered(type) : DT_COUNT;
 }
 
 static TypeInfo bad(const char *why) { return (TypeInfo){.kind = LEAF_BAD, .why = why}; }
@@ -230,7 +231,7 @@ const TypeInfo *type_info(PyTypeObject *type)
 Dtype array_dtype(PyArrayObject *a)
 {
     int num = PyArray_TYPE(a);
-    return num < NPY_NTYPES_LEGACY ? dtype_of_num[num] : DT_COUNT;
+    return num < NPY_NTYPES_LEGACY ? dtype_of_num[num] : PyTypeNum_ISUSERDEF(num) ? dtype_registered((PyObject *)PyArray_DESCR(a)) : DT_COUNT;
 }
 
 /* ---- registered classes ---- */

@@ -229,6 +229,9 @@ def item_count(x, axis, keepdims, where):
 @method("mean")
 def mean(a, axis=None, dtype=None, out=None, keepdims=NoValue, *, where=NoValue):
     x = array(a)
+    if dtype is None and x.dtype == np.float16:         # NumPy adds and divides in float32
+        r = mean(x, axis, np.dtype(np.float32), None, keepdims, where=where)
+        return as_dtype(r, x.dtype) if out_array(out) is None else to_out(r, out, "unsafe")
     dtype = float_type(dtype, x) if dtype is not None or out_array(out) is None else accumulator(None, x, out)
     total = sum(x, axis, dtype, None, keepdims, NoValue, where)
     n = item_count(x, axis, keepdims, where)

@@ -13,7 +13,7 @@ static Err err;
 static Arena *arena;
 static Graph *g;
 
-static bool supported(Dtype d) { return dtype_info[d].kind != DKIND_COMPLEX && d != DT_float16 && d != DT_bfloat16; }
+static bool supported(Dtype d) { return dtype_info[d].kind != DKIND_COMPLEX && !dtype_is_small(d); }
 static bool accepts(Op op, Dtype d) { return op != OP_complex_ && strchr(op_info[op].dtypes, "biufc"[dtype_info[d].kind]); }
 
 /* Graphs are made anew for each case: rules look at what their inputs are. */

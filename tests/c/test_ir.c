@@ -184,7 +184,7 @@ static void test_refusals(void)
         { "negative %4 : b1[3,4]", ERR_TYPE, "The numpy boolean negative, the `-` operator, is not supported" },
         { "subtract %4 %4 : b1[3,4]", ERR_TYPE, "numpy boolean subtract" },
         { "sqrt %8 : i32[3,4]", ERR_TYPE, "int32 is not accepted by `sqrt`" },
-        { "exp %5 : f16[3,4]", ERR_UNSUPPORTED, "cast to float32 first" },
+        { "invert %5 : f16[3,4]", ERR_TYPE, "float16 is not accepted by `invert`" },
         { "floor %6 : c64[3,4]", ERR_TYPE, "complex64 is not accepted by `floor`" },
         { "where %1 %1 %1 : f32[3,4]", ERR_TYPE, "condition must be bool" },
         { "broadcast %1 : f32[3,5]", ERR_VALUE, "could not be broadcast" },

@@ -20,7 +20,8 @@ def creator(f):
 
 
 def supported(dtype):
-    known = dtype.kind in "biufc" and dtype.itemsize <= 16 or dtype.type.__module__ == "ml_dtypes" and dtype.name.startswith(("bfloat", "float8"))
+    own = dtype.kind in "biufc" and dtype.itemsize <= 16
+    known = own or dtype.type.__module__ == "ml_dtypes" and dtype.name.startswith(("bfloat", "float8"))
     return known and dtype.isnative
 
 

@@ -70,6 +70,36 @@ def test_complex(f, dtype):
     check(f, (X + 1j * X[::-1]).round().astype(dtype))
 
 
+SHORT = np.array([0.0, 1.0, -2.0, np.inf, -np.inf, np.nan, 3.5])
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 13, 16, 17])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "uint64", "bool"])
+def test_short_rows(n, dtype):
+    """Rows of up to 16 elements are sorted by a network, if they are many."""
+    rng = np.random.default_rng(n)
+    x = SHORT[rng.integers(0, 7 if dtype[0] == "f" else 3, (40, n))] if dtype[0] == "f" else rng.integers(0, 5, (40, n))
+    x = x.astype(dtype)
+
+    def f(x):
+        return np.sort(x, 1), np.sort(x.T, 0), np.median(x, 1), np.median(x.reshape(4, 10, n), (0, 2)), np.partition(x, n // 2, 1)
+
+    check(f, x)
+    network = 1 < n <= 16 and dtype != "bool"
+    assert ("host function" in pyxla.jit(lambda x: np.sort(x)).lower(x).compile().as_text()) == (not network)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 11, 16])
+def test_the_network_sorts(n):
+    """0-1 principle: what sorts all rows of 0 and 1 sorts everything."""
+    if n > 12:
+        x = np.random.default_rng(n).integers(0, 2, (4000, n)).astype("int16")
+    else:
+        x = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype("int16")
+    x = np.tile(x, (8, 1)) if len(x) < 16 else x
+    np.testing.assert_array_equal(pyxla.jit(lambda x: np.sort(x))(x), np.sort(x))
+
+
 @pytest.mark.parametrize("layout", ["c", "strided", "reversed", "fortran", "unaligned", "byte-swapped"])
 def test_layouts(layout):
     def f(x):

@@ -23,6 +23,8 @@
     X(np_module)          /* lazy: pyxla._np, imported at the first trace */ \
     X(from_dlpack)        /* lazy: numpy.from_dlpack */ \
     X(asarray)            /* lazy: numpy.asarray */ \
+    X(fp_state)           /* lazy: NumPy's context variable of floating-point errors, and the state that ignores them */ \
+    X(fp_quiet) \
     X(linalg_error)       /* lazy: numpy.linalg.LinAlgError */ \
     X(shares_memory)      /* lazy: numpy.shares_memory */ \
     X(inspect_signature)  /* lazy: inspect.signature */ \

@@ -11,19 +11,11 @@ from .. import _core
 
 def host(f):
     """Registers a host function; the result makes a call of it: `call(inputs, results, *numbers)` with (dtype, shape) pairs as results."""
-    number = _core.host_function(quiet(f))
+    number = _core.host_function(f)
 
     def call(inputs, results, *numbers):
         return _core.host(number, tuple(inputs), tuple(results), numbers)
     return call
-
-
-def quiet(f):
-    """f without NumPy's floating-point warnings: jitted functions give none."""
-    def g(*args):
-        with np.errstate(all="ignore"):
-            f(*args)
-    return g
 
 
 def fill(results, values):

@@ -2,10 +2,11 @@
 import numpy as np
 
 from .. import _core
+from . import network
 from ._args import FLOAT, INT, array, axis_index, axis_tuple, scalar, to_out, unsupported
 from .borrow import borrow
 from .host import host, whole
-from .manip import ravel
+from .manip import moveaxis, ravel
 
 implements, method = _core.implements, _core.method
 KINDS = ("quicksort", "heapsort", "mergesort", "stable")
@@ -76,6 +77,8 @@ def flat_or(a, axis):
 
 
 def sorted_values(x, axis, kind):
+    if network.fits(x, axis):
+        return network.sort(x, axis)
     return run_sort((x,), ((x.dtype, x.shape),), axis, kind)[0]
 
 
@@ -83,8 +86,8 @@ def partitioned(x, kth, axis, kind):
     if kind != "introselect":
         raise ValueError(f"select kind must be 'introselect' (got '{kind}')")
     kth = positions(kth, x.shape[axis])
-    if len(kth) > 16:                                   # sorted is partitioned everywhere
-        return sorted_values(x, axis, 0)
+    if len(kth) > 16:
+        raise unsupported("np.partition at more than 16 places", "use np.sort")
     return run_partition((x,), ((x.dtype, x.shape),), axis, *kth)[0]
 
 
@@ -185,7 +188,25 @@ def statistic(function, a, axis, out, keepdims):
 
 @implements(np.median)
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    return statistic(np.median, a, axis, out, keepdims)
+    x = array(a)
+    if x.dtype.kind not in "biuf" or x.size == 0 or x.ndim == 0:
+        return statistic(np.median, x, axis, out, keepdims)
+    shape, axes = reduced(x.shape, axis, bool(keepdims))
+    axes = tuple(range(x.ndim)) if axes is None else axes
+    if len(axes) != 1:
+        x = _core.reshape(moveaxis(x, axes, tuple(range(-len(axes), 0))), (*reduced(x.shape, axes, False)[0], -1))
+    r = middle(x, axes[0] if len(axes) == 1 else x.ndim - 1)
+    return to_out(scalar(r.reshape(shape)), out, "unsafe")
+
+
+def middle(x, axis):
+    """The mean of the one or two elements in the middle of a sorted axis; NaN where there is one."""
+    n, before = x.shape[axis], (slice(None),) * axis
+    low, high, floats = (n - 1) // 2, n // 2, x.dtype.kind == "f"
+    part = network.sort(x, axis) if network.fits(x, axis) else partitioned(x, [low, high] + [n - 1] * floats, axis, "introselect")
+    r = np.mean(part[(*before, slice(low, high + 1))], axis=axis)
+    last = part[(*before, n - 1)]
+    return _core.where(np.isnan(last), last, r) if floats else r
 
 
 @implements(np.nanmedian)

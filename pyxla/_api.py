@@ -383,5 +383,38 @@ def _register_threadpoolctl(threadpoolctl):
     threadpoolctl.register(Controller)
 
 
+class _WhenImported:
+    """An entry of sys.meta_path that waits for the first import of threadpoolctl."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name != "threadpoolctl" or cls not in sys.meta_path:
+            return None
+        sys.meta_path.remove(cls)
+        from importlib.util import find_spec
+
+        spec = find_spec(name)
+        if spec and spec.loader:
+            run = spec.loader.exec_module
+
+            def exec_module(module):
+                run(module)
+                _register_threadpoolctl(module)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
 if "threadpoolctl" in sys.modules:
     _register_threadpoolctl(sys.modules["threadpoolctl"])
+else:
+    sys.meta_path.insert(0, _WhenImported)
+
+
+def _asdict(self):
+    return dict(zip(self._fields, self, strict=True))
+
+
+for _info in (_core.CacheInfo, _core.MemoryInfo):           # structure sequences, with what a named tuple has
+    _info._fields = _info.__match_args__
+    _info._asdict = _asdict

@@ -290,6 +290,36 @@ def test_donated_overlap_is_refused_by_name():
         f(table[:5].copy(), table[5:])
 
 
+# ---- checks ----
+
+
+@pytest.mark.parametrize("n", [8, 100_000])
+def test_a_failed_check_leaves_arguments_as_they_were(n):
+    """Small launches are merged, large ones are not."""
+    @pyxla.jit
+    def first(a, b, i):
+        a[0] = 5.0
+        return a[i]
+
+    @pyxla.jit
+    def last(a, b, i):
+        b[:] = 7
+        a += b
+        x = a[i]
+        a[1] = x * 2
+        return x + b[i + 1]
+
+    for f in (first, last):
+        a, b = np.zeros(n), np.zeros(n)
+        with pytest.raises(IndexError):
+            f(a, b, np.int64(n))
+        with pytest.raises(IndexError):
+            f(a, b, np.int64(n - 1) if f is last else np.int64(-n - 1))
+        assert not a.any() and not b.any()
+        f(a, b, np.int64(n - 2))
+        assert a.any()
+
+
 # ---- captured state ----
 
 FACTOR = 2.0

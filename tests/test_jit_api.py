@@ -4,6 +4,7 @@ import copy
 import functools
 import gc
 import inspect
+import os
 import pickle
 import subprocess
 import sys
@@ -424,3 +425,30 @@ def test_loading_twice_is_refused():
 def test_import_is_cheap():
     code = "import numpy, sys, time; t = time.perf_counter(); before = set(sys.modules); import pyxla; print(time.perf_counter() - t)"
     assert min(float(run(code).stdout) for _ in range(3)) < 0.1    # 20 ms on a quiet machine
+
+
+def test_info_has_what_its_stub_says():
+    for info in (pyxla.memory_info(), pyxla.jit(lambda x: x).cache_info()):
+        assert info._asdict() == {name: getattr(info, name) for name in info._fields}
+        assert tuple(info._asdict().values()) == tuple(info)
+
+
+THREADPOOLCTL = """
+controllers = []
+class LibController: pass
+def register(controller): controllers.append(controller)
+"""
+
+
+@pytest.mark.parametrize("order", ["import threadpoolctl, pyxla", "import pyxla, threadpoolctl", "import pyxla, json, threadpoolctl; import threadpoolctl"])
+def test_threadpoolctl_finds_the_pool(order, tmp_path):
+    (tmp_path / "threadpoolctl.py").write_text(THREADPOOLCTL)
+    code = f"""{order}
+import sys
+(controller,) = threadpoolctl.controllers
+controller.set_num_threads(None, 1)
+assert pyxla.get_num_threads() == controller.get_num_threads(None) == 1
+assert not [f for f in sys.meta_path if getattr(f, "__module__", "") == "pyxla._api"]
+"""
+    paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": paths})

@@ -122,3 +122,35 @@ def test_comparison_with_a_number_out_of_range(dtype):
 def test_signed_against_unsigned():
     u, i = np.array([0, 5, 2**63 + 1], np.uint64), np.array([-1, 5, 7], np.int64)
     check(lambda u, i: (u < i, u <= i, u == i, u != i, u > i, u >= i, i < u, i <= u, i == u, i > u), u, i)
+
+
+def test_math_functions_are_recorded():
+    @pyxla.jit
+    def f(x, s, n):
+        return x * math.sqrt(s) + math.log(s, 2) * math.hypot(s, 2.0) + math.floor(s) + math.pow(n, 0.5) - math.atan2(s, n), math.sin(s)
+
+    x = np.arange(3.0)
+    for s, n in ((2.5, 3), (7.25, 5), (0.1, 1)):
+        want, got = f.__wrapped__(x, s, n), f(x, s, n)
+        np.testing.assert_array_equal(got[0], want[0])
+        assert got[1] == want[1] and type(got[1]) is float
+    assert f.cache_info().traces == 1
+
+
+def test_math_functions_raise_as_pythons_do():
+    f = pyxla.jit(lambda x, s: x * math.sqrt(s))
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            f(np.ones(2), -1.0)
+        np.testing.assert_array_equal(f(np.ones(2), 4.0), [2, 2])
+    with pytest.raises(TypeError):
+        f(np.ones(2), 1j)
+
+
+def test_math_functions_of_anything_else_are_pythons():
+    before = math.sqrt
+    f = pyxla.jit(lambda x: x * math.sqrt(2) + math.fsum([1, 2]) + math.gcd(4, 6))
+    np.testing.assert_array_equal(f(np.ones(2)), np.ones(2) * math.sqrt(2) + 5)
+    with pytest.raises(pyxla.TraceError):
+        pyxla.jit(lambda x: math.sqrt(x[0]))(np.ones(2))
+    assert math.sqrt is before and math.sqrt(9) == 3.0

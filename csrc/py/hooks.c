@@ -142,7 +142,7 @@ bool hooks_init(void)
         hook_prepare(&hooks[k], k, np);
     save_types();
     Py_XDECREF(np);
-    return np && adopt_init();
+    return np && adopt_init() && math_hooks_init();
 }
 
 /* pyxla/_creation.py, imported at the first trace, which registers what the hooks call. */
@@ -180,6 +180,7 @@ bool hooks_enter(void)
             hooks[k].function->m_ml = &hooks[k].ours;
     exchange_types(true);
     adopt_exchange(true);
+    math_hooks_exchange(true);
     if (call(install))
         return true;
     hooks_leave();
@@ -195,6 +196,7 @@ void hooks_leave(void)
             hooks[k].function->m_ml = hooks[k].original;
     exchange_types(false);
     adopt_exchange(false);
+    math_hooks_exchange(false);
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     if (!call(uninstall))

@@ -270,6 +270,10 @@ bool hooks_enabled(void);
 bool hooks_enter(void);           /* a trace begins; false with an exception */
 void hooks_leave(void);
 
+/* ---- math_hooks.c: math.sqrt() and its like of traced Python numbers ---- */
+bool math_hooks_init(void);
+void math_hooks_exchange(bool ours);
+
 /* ---- adopt.c: arrays that existed before the trace become inputs wherever user code reads their elements ---- */
 bool adopt_init(void);
 void adopt_exchange(bool ours);

@@ -1,33 +1,69 @@
-/* What the schedules share: schedule.c has the forms of loops and reductions, schedule_dot.c that of products. */
+/* What the schedules share. schedule.c has the forms; schedule_loops.c chooses loops, schedule_phase.c fills them, schedule_split.c,
+ * schedule_turn.c and schedule_dot.c have forms of their own, streams.c what all kernels get at the end. */
 #pragma once
 #include "opt/lower.h"
 
+enum { ROW_BLOCK = 512 };        /* rows between roundings, by columns */
+
+/* ---- schedule.c ---- */
+/* Starts a launch of group n, with an empty kernel; ends it. */
+bool draft_begin(Lower *l, Drafts *out, Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers);
+bool draft_end(Lower *l);
+
+/* ---- schedule_loops.c ---- */
+bool reduces_axis(const Group *gp, int k);
+Monoid monoid_of(const Lower *l, Id id);
+bool is_arg(const Lower *l, Id id);                /* argmax or argmin */
+/* Domain axes in order of decreasing step (kept before reduced ones), neighbours merged where every access allows it. */
+void choose_loops(Lower *l);
 /* Lanes of a vector of the target that holds the widest value computed. */
 int native_lanes(const Lower *l);
+/* The loop along which most bytes are contiguous; ties go to the innermost. -1 where no loop is worth vectors. */
+int choose_vector(const Lower *l);
 /* Lanes of the vector loop l->vec; rows: it is reduced. */
 int choose_lanes(const Lower *l, bool rows);
+/* The product of the extents of the reduced loops, or of the kept ones. */
+int64_t extents(const Lower *l, bool reduced);
+/* The largest power of two <= x, within [1, most]. */
+int32_t floor_pow2(int64_t x, int32_t most);
+
+/* ---- schedule_phase.c ---- */
 /* A FOR over loop i; its statement, for close_all. */
 uint32_t open_loop(Lower *l, int i, Part part, int lanes, bool grid);
 void close_all(Lower *l, const uint32_t *at, int n);
+/* FORs over the kept loops but the vector loop, as grid; how many, their statements in at. */
+int open_grid(Lower *l, uint32_t *at);
+/* FORs over the reduced loops (all but `skip`), the vector loop last; how many, their statements in at. */
+int open_reduced(Lower *l, int skip, uint32_t *at);
+/* Whether the root needs no store: the old contents of an update in place. */
+bool skips(const Lower *l, const Root *r);
+/* Stores of the phase: those once per row, or the others. */
+void store_roots(Lower *l, bool row);
+/* Sums of floats are rounded once per block and added up in a wider state; the lanes of an argmax count within a block. */
+bool is_wide(const Lower *l, Id id);
+Dtype input_dtype(const Lower *l, Id id);          /* of a reduction */
+Dtype outer_dtype(const Lower *l, Id id);          /* of its wider state */
+Dtype component_dtype(Monoid m, Dtype dtype, int component);
+uint32_t state_val(Lower *l, uint32_t state, Dtype dtype, uint32_t component);
+/* Combines the monoid's components (of the inner state's or a partial's dtype) into state `to` of dtype outer. */
+void reduce_components(Lower *l, uint32_t to, Monoid m, Dtype from, Dtype outer, const uint32_t *v);
+/* Starts the states that live around the loop of blocks (outer) or inside it (inner). */
+void init_states(Lower *l, bool inner, bool two_level);
+/* The results of the phase's reductions are known from here on. */
+void finish_phase(Lower *l, bool two_level);
 /* The innermost body of l->phase: reductions, tiles, stores. */
 void phase_body(Lower *l);
 /* A loop nest per phase over the reduced loops; blocked: the one that runs in blocks, -1: none. */
 void all_phases(Lower *l, int blocked);
 /* Scratch for the values kept between phases, `columns` of the kept vector loop side by side. */
 void make_tiles(Lower *l, int64_t columns);
-
-/* Starts a launch of group n, with an empty kernel; ends it. */
-bool draft_begin(Lower *l, Drafts *out, Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers);
-bool draft_end(Lower *l);
-/* The loops of the group's domain, in order; its reductions. */
-void choose_loops(Lower *l);
 void list_reductions(Lower *l);
 
-/* ---- streams.c ---- */
-/* Marks the accesses of a finished kernel that stream from memory. */
-void mark_streams(Lower *l);
-/* FORs over the kept loops but the vector loop, as grid; how many, their statements in at. */
-int open_grid(Lower *l, uint32_t *at);
+/* ---- schedule_split.c ---- */
+/* Whether all of the group is one loop of reductions with little left to do, worth splitting over grid points: that loop and its block; else -1. */
+int choose_split(const Lower *l, int32_t *block);
+/* Ends l as the kernel of partial states and appends the one that combines them; false with an error. */
+bool schedule_split(Lower *l, int split, int32_t block, Drafts *out);
 
 /* ---- schedule_turn.c ---- */
 /* The kept loop that some array of an elementwise group lies along while others lie along the vector loop, so that tiles are worth
@@ -39,3 +75,7 @@ int open_turned(Lower *l, uint32_t *at);
 /* ---- schedule_dot.c ---- */
 /* Appends the launches of a group with a product; false with an error. */
 bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out);
+
+/* ---- streams.c ---- */
+/* Marks the accesses of a finished kernel that stream from memory. */
+void mark_streams(Lower *l);

@@ -1,0 +1,172 @@
+/* The loops of a group: domain axes in order and merged, the one that the vectors run along, and its lanes. */
+#include "opt/schedule.h"
+
+enum {
+    COLUMN_STATES = 16,          /* vectors of states, by columns */
+    SCAN_ROWS = 8,               /* rows scanned side by side: more lines of memory than this evict each other where rows lie a power of two apart */
+};
+
+bool reduces_axis(const Group *gp, int k) { return gp->reduced >> k & 1; }
+
+/* Bytes moved along a domain axis, all accesses together: axes with larger steps go outside. */
+static int64_t axis_weight(const Lower *l, int k)
+{
+    int64_t w = 0;
+    for (uint32_t t = 0; t < l->survey->terms.len; t++) {
+        const Term *term = &l->survey->terms.at[t];
+        int64_t step[MAX_DOMAIN], off;
+        if (term->box || (term->carry && l->buffers->at.at[term->buffer].shares)) continue;
+        lower_steps(l, term->buffer, term->map, step, &off);
+        int64_t s = step[k] < 0 ? -step[k] : step[k];
+        w += term->kind == TERM_STORE ? 2 * s : s;
+    }
+    return w;
+}
+
+Monoid monoid_of(const Lower *l, Id id) { return op_info[node_at(l->gr->g, id)->op].monoid; }
+bool is_arg(const Lower *l, Id id) { return monoid_of(l, id) == MONOID_argmax || monoid_of(l, id) == MONOID_argmin; }
+
+/* Whether the two axes are neighbours in the order in which an argmax numbers the elements. */
+static bool arg_mergeable(const Lower *l, Id id, int outer, int inner)
+{
+    const Graph *g = l->gr->g;
+    Id v = node_in(g, id)[0];
+    int64_t scale = 1, of_inner = 0, of_outer = 0;
+    for (int d = node_at(g, v)->rank - 1; d >= 0; d--) {
+        if (!(node_attr(g, id)[0] >> d & 1)) continue;
+        if (l->gr->info[id].in_axis[d] == inner) of_inner = scale;
+        if (l->gr->info[id].in_axis[d] == outer) of_outer = scale;
+        scale *= node_shape(g, v)[d];
+    }
+    return of_outer == of_inner * l->gp->extent[inner];
+}
+
+static bool has_arg(const Lower *l)
+{
+    for (uint32_t i = 0; i < l->survey->reduces.len; i++) if (is_arg(l, l->survey->reduces.at[i])) return true;
+    return false;
+}
+
+static bool mergeable(const Lower *l, int outer, int inner)
+{
+    const Group *gp = l->gp;
+    if (reduces_axis(gp, outer) != reduces_axis(gp, inner)) return false;
+    if ((l->survey->no_merge >> outer | l->survey->no_merge >> inner) & 1) return false;
+    for (uint32_t i = 0; i < l->survey->reduces.len && reduces_axis(gp, outer); i++) {
+        Id id = l->survey->reduces.at[i];
+        if (is_arg(l, id) && !arg_mergeable(l, id, outer, inner)) return false;
+    }
+    for (uint32_t t = 0; t < l->survey->terms.len; t++) {
+        int64_t step[MAX_DOMAIN], off;
+        lower_steps(l, l->survey->terms.at[t].buffer, l->survey->terms.at[t].map, step, &off);
+        if (step[outer] != step[inner] * gp->extent[inner]) return false;
+    }
+    return true;
+}
+
+void choose_loops(Lower *l)
+{
+    const Group *gp = l->gp;
+    int order[MAX_DOMAIN];
+    int64_t weight[MAX_DOMAIN];
+    for (int k = 0; k < gp->naxes; k++) {
+        int at = k;
+        weight[k] = axis_weight(l, k);
+        bool fixed = gp->dot || gp->scan;
+        for (; at > 0 && !fixed && reduces_axis(gp, order[at - 1]) == reduces_axis(gp, k) && weight[order[at - 1]] < weight[k]; at--)
+            order[at] = order[at - 1];
+        order[at] = k;
+    }
+    bool merge = !gp->dot;
+    l->nloops = 0;
+    for (int i = 0; i < gp->naxes; i++) {
+        Loop *last = l->nloops ? &l->loop[l->nloops - 1] : NULL;
+        int k = order[i];
+        if (last && merge && mergeable(l, last->domain, k)) {
+            last->extent *= gp->extent[k];
+            last->domain = k;
+            continue;
+        }
+        l->loop[l->nloops++] = (Loop){ .extent = gp->extent[k], .domain = k, .reduced = reduces_axis(gp, k) };
+    }
+}
+
+int64_t extents(const Lower *l, bool reduced)
+{
+    int64_t p = 1;
+    for (int i = 0; i < l->nloops; i++) if (l->loop[i].reduced == reduced) p *= l->loop[i].extent;
+    return p;
+}
+
+int native_lanes(const Lower *l)
+{
+    int item = dtype_info[l->survey->widest].bytes, lanes = l->gr->target->vector_bytes / (item ? item : 1);
+    return lanes > 64 ? 64 : lanes < 2 ? 2 : lanes;
+}
+
+int choose_vector(const Lower *l)
+{
+    int best = -1;
+    double best_score = 0;
+    for (int i = 0; i < l->nloops; i++) {
+        if (l->gp->scan && l->loop[i].reduced) continue;
+        double score = 0.01;
+        for (uint32_t t = 0; t < l->survey->terms.len; t++) {
+            const Term *term = &l->survey->terms.at[t];
+            int64_t step[MAX_DOMAIN], off;
+            lower_steps(l, term->buffer, term->map, step, &off);
+            int64_t s = step[l->loop[i].domain];
+            int item = dtype_info[term->dtype].bytes;
+            score += (term->kind == TERM_STORE ? 2 : 1) * (s == item ? 1 : s == 0 ? 0.7 : s == -item ? 0.8 : 0.1);
+        }
+        int64_t native = native_lanes(l);
+        double filled = l->loop[i].extent >= native ? 1 : (double)l->loop[i].extent / (double)native;
+        score *= filled;
+        if (score >= best_score) best = i, best_score = score;
+    }
+    return best;
+}
+
+/* Whether some access takes larger steps than an element along the vector loop. */
+static bool is_strided(const Lower *l)
+{
+    for (uint32_t t = 0; t < l->survey->terms.len; t++) {
+        const Term *term = &l->survey->terms.at[t];
+        int64_t step[MAX_DOMAIN], off, item = dtype_info[term->dtype].bytes;
+        lower_steps(l, term->buffer, term->map, step, &off);
+        int64_t s = step[l->loop[l->vec].domain];
+        if (s > item || s < -item) return true;
+    }
+    return false;
+}
+
+int32_t floor_pow2(int64_t x, int32_t most)
+{
+    int32_t p = 1;
+    while (p * 2 <= x && p * 2 <= most) p *= 2;
+    return p;
+}
+
+/* Vectors of columns that walk down the rows side by side: the longer their piece of each row, the better memory streams, as
+ * long as the states stay in registers. */
+static int32_t column_vectors(const Lower *l)
+{
+    int width = 0;
+    for (uint32_t i = 0; i < l->survey->reduces.len; i++) width += monoid_info[monoid_of(l, l->survey->reduces.at[i])].width > 1 ? 2 : 1;
+    return width ? floor_pow2(COLUMN_STATES / width, COLUMN_STATES) : 1;
+}
+
+int choose_lanes(const Lower *l, bool rows)
+{
+    int native = native_lanes(l);
+    int64_t extent = l->loop[l->vec].extent;
+    if (extent <= 4) return native < 4 ? native : 4;
+    if (l->gp->scan && is_strided(l)) return native < SCAN_ROWS ? native : SCAN_ROWS;
+    if (extent < 4 * native) return native;
+    int64_t most = extent / 4;
+    if (l->gp->reduced && !rows && l->survey->ops <= 30 && most >= 4 * native) return floor_pow2(most < KERNEL_MAX_LANES ? most : KERNEL_MAX_LANES, native * column_vectors(l));
+    int times = l->survey->ops > 60 ? 1 : 2;
+    if (rows && l->survey->ops <= 30 && extent >= 1024) times = has_arg(l) ? 8 : 4;    /* a compare, a mask and a select one after the other */
+    int lanes = native * times;
+    return lanes > 128 ? 128 : lanes;
+}

@@ -11,6 +11,10 @@ from pyxla import _api, _core
 STUBS = ast.parse(Path(pyxla.__file__).with_name("_core.pyi").read_text())
 
 
+# What a structure sequence has, and what the stubs' NamedTuple does.
+SEQUENCE = ("n_fields", "n_sequence_fields", "n_unnamed_fields", "_fields", "_asdict")
+
+
 def public(names):
     return {n for n in names if not (n.startswith("__") and n.endswith("__"))}
 
@@ -31,7 +35,7 @@ def test_same_members():
     for name, node in declared(STUBS.body):
         if isinstance(node, ast.ClassDef) and name not in ("Tracer",) and not name.endswith("Error"):
             stubs = public(dict(declared(node.body)))
-            built = public(n for n in vars(getattr(_core, name)) if n not in ("n_fields", "n_sequence_fields", "n_unnamed_fields"))
+            built = public(n for n in vars(getattr(_core, name)) if n not in SEQUENCE)
             assert stubs == built, name
 
 

@@ -574,7 +574,8 @@ def test_fork():
 
 
 INTERRUPT = """
-import sys, time, numpy as np, pyxla
+import signal, numpy as np, pyxla
+signal.signal(signal.SIGINT, signal.default_int_handler)        # a shell starts background jobs with SIGINT ignored
 def f(x):
     for _ in range(60):
         x = np.sin(x) + np.cumsum(x)
@@ -599,7 +600,10 @@ def test_keyboard_interrupt_in_a_long_run():
     time.sleep(1.0)
     start = time.perf_counter()
     p.send_signal(signal.SIGINT)
-    out, err = p.communicate(timeout=60)
+    try:
+        out, err = p.communicate(timeout=60)
+    finally:
+        p.kill()
     assert "interrupted" in out and "alive" in out, err
     assert time.perf_counter() - start < 20
 

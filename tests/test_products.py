@@ -224,3 +224,58 @@ def test_a_product_of_what_it_updates_reads_the_old_contents():
     total = update(expected, x)
     assert np.isclose(pyxla.jit(update)(w, x), total)
     np.testing.assert_allclose(w, expected, rtol=1e-12)
+
+
+# ---- attention: a product, its softmax by rows, a product, in one kernel whose tiles are rows ----
+
+def softmax_rows(s):
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def attend(q, k, v, *mask):
+    s = q @ k.swapaxes(-1, -2) * 0.125
+    return softmax_rows(s + mask[0] if mask else s) @ v
+
+
+def launches(f, *args):
+    return pyxla.jit(f).lower(*args).compile().launches
+
+
+@pytest.mark.parametrize("shape", [(6, 8, 5), (70, 90, 33), (130, 40, 64), (33, 600, 3), (17, 1, 4)], ids=str)
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)], ids=str)
+def test_attention_shapes(shape, batch):
+    t, u, d = shape
+    q, k, v, bias = (sample(s, "float64", i) for i, s in enumerate([(*batch, t, 16), (*batch, u, 16), (*batch, u, d), (t, u)]))
+    check(attend, q, k, v, rtol=1e-13)
+    check(attend, q, k, v, bias, rtol=1e-13)
+    check(lambda q, k, v: attend(q, k, v) * 2 + 1, q, k, v, rtol=1e-13)
+    check(attend, q, *(np.ascontiguousarray(x[..., ::-1])[..., ::-1] for x in (k, v)), rtol=1e-13)
+    check(lambda q, k, v: (softmax_rows(q @ k.swapaxes(-1, -2)), attend(q, k, v), softmax_rows(q @ k.swapaxes(-1, -2)) @ v), q, k, v, rtol=1e-13)
+
+
+def test_causal_attention_and_heads_in_one_array():
+    def f(x, w, mask):
+        b, t, width = x.shape
+        q, k, v = (np.swapaxes(y.reshape(b, t, 4, -1), 1, 2) for y in np.split(x @ w, 3, axis=-1))
+        s = np.where(mask, q @ np.swapaxes(k, -1, -2) / np.sqrt(8.0), -np.inf)
+        return x + np.swapaxes(softmax_rows(s) @ v, 1, 2).reshape(b, t, width)
+
+    check(f, sample((2, 50, 32), "float64", 1), sample((32, 96), "float64", 2) / 6, np.tri(50, dtype=bool), rtol=1e-13)
+    check(lambda q, k, v: softmax_rows(q @ k[:, :, None].swapaxes(-1, -2)) @ v[:, :, None], sample((2, 3, 4, 20, 8), "float64", 1),
+          sample((2, 3, 30, 8), "float64", 2), sample((2, 3, 30, 5), "float64", 3), rtol=1e-13)                     # heads that share keys
+
+
+def test_attention_into_an_argument():
+    def f(q, k, v):
+        q[...] = attend(q, k, v)
+        return k + 1
+
+    check(f, *(sample((2, 40, 16), "float64", i) for i in range(3)), rtol=1e-13)
+
+
+def test_attention_needs_no_square_in_memory():
+    args = [np.zeros((2, 4000, 16), "float32")] * 3
+    plan = pyxla.jit(attend).lower(*args).compile()
+    assert plan.launches == 2 and plan.peak_bytes < 4 * 2 * 4000 * 16 * 4
+    assert launches(attend, *[np.zeros((2, 3, 100, 16))] * 3) == 2

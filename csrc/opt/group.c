@@ -143,7 +143,7 @@ static bool align(const Scan *s, uint32_t n, int8_t *axis)
         const Leaf *leaf = &s->leaves.at[i];
         const NodeInfo *info = &s->gr->info[leaf->id];
         if (info->group != n) continue;
-        if (!leaf->select || op_info[node_at(s->gr->g, leaf->id)->op].kind == KIND_PLACE) return false;
+        if (!leaf->select || leaf->id == gp->then || op_info[node_at(s->gr->g, leaf->id)->op].kind == KIND_PLACE) return false;
         for (int d = 0; d < node_at(s->gr->g, leaf->id)->rank; d++) {
             int j = leaf->sel[d], a = info->axis[d];
             if ((j < 0) != (a < 0)) return false;
@@ -512,11 +512,54 @@ static bool store_operand(Grouping *gr, Id id)
     return group_store(gr, b);
 }
 
+/* The group whose rows a product can take as they come: those of a product and of reductions along its rows, as in attention; or 0. */
+static uint32_t group_of_rows(const Grouping *gr, Id id)
+{
+    const Graph *g = gr->g;
+    Id a = node_in(g, id)[0];
+    const NodeInfo *info = &gr->info[a];
+    const Group *gp = &gr->groups.at[info->group];
+    int rank = node_at(g, a)->rank, last = gp->naxes - 1;
+    if (!info->group || !gp->dot || gp->then || gp->reduced != 1u << last || gp->closed || gp->naxes > MAX_DOMAIN - 4) return 0;
+    if (op_info[node_at(g, a)->op].kind != KIND_ELEMENTWISE || info->uses != 1 || info->stored || info->row) return 0;
+    if (node_at(g, a)->dtype != node_at(g, gp->dot)->dtype || node_shape(g, id)[rank - 1] == 1) return 0;
+    if (info->axis[rank - 1] != last || info->axis[rank - 2] < 0 || info->axis[rank - 2] != last - 1) return 0;
+    return gr->info[gp->dot].axis[node_at(g, gp->dot)->rank - 2] == last - 1 ? info->group : 0;
+}
+
+/* The buffer that a product's operand is read from. */
+static Id operand_buffer(const Grouping *gr, Id id)
+{
+    while (op_info[node_at(gr->g, id)->op].kind == KIND_VIEW && !gr->info[id].stored) id = node_in(gr->g, id)[0];
+    return id;
+}
+
+/* Puts a product into the group of its left operand's rows, if it can read the right one there. */
+static bool join_rows(Grouping *gr, Id id, bool *joined)
+{
+    const Graph *g = gr->g;
+    uint32_t n = group_of_rows(gr, id);
+    Id a = node_in(g, id)[0];
+    if (!n || gr->info[operand_buffer(gr, node_in(g, id)[1])].group >= n) return true;
+    Root *r = add_root(gr, n, a, id, gr->info[a].axis, gr->info[a].phase);
+    if (!r) return false;
+    r->then = true;
+    gr->groups.at[n].then = id;
+    gr->info[id].group = n;
+    gr->info[id].phase = gr->info[a].phase;
+    gr->info[id].stored = true;
+    memcpy(gr->info[id].axis, gr->info[a].axis, sizeof gr->info[id].axis);
+    return *joined = true;
+}
+
 static bool visit_dot(Grouping *gr, Id id)
 {
     const Graph *g = gr->g;
     const Id *in = node_in(g, id);
-    if (!store_operand(gr, in[0]) || !store_operand(gr, in[1])) return false;
+    bool joined = false;
+    if (!store_operand(gr, in[1]) || !join_rows(gr, id, &joined)) return false;
+    if (joined) return true;
+    if (!store_operand(gr, in[0])) return false;
     Scan a, b;
     int8_t axis[MAX_DOMAIN];
     Own own;
@@ -551,7 +594,7 @@ static bool place_value(Place *p, Id v, const Box *box)
     uint8_t phase = gr->info[v].phase;
     Scan s;
     if (!node_size(g, v)) return true;
-    if (n && n >= p->floor && op_info[node_at(g, v)->op].kind != KIND_PLACE && !gr->groups.at[n].host) {
+    if (n && n >= p->floor && op_info[node_at(g, v)->op].kind != KIND_PLACE && !gr->groups.at[n].host && gr->groups.at[n].then != v) {
         memcpy(axis, gr->info[v].axis, sizeof axis);
     } else {
         if (!scan_node(&s, gr, v)) return false;

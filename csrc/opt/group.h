@@ -36,6 +36,7 @@ typedef struct {
     Id value, buffer;
     const Box *box;
     int8_t axis[MAX_RANK];       /* of the value, as in NodeInfo */
+    bool then;                   /* the left operand of the group's product `then`: `buffer` is that product's */
     bool carry;                  /* old contents of an update, from the same box of `value`: dropped where the buffer takes over its slot */
     Id check;                    /* a check node instead of a store */
     Id scatter;                  /* the scatter node whose value this is: stored at the elements of its index arrays, in their order */
@@ -50,6 +51,7 @@ typedef struct {
     bool carry;                  /* holds one carry root and nothing else */
     bool closed;                 /* full-size nodes after the reduction stay out: it is split over grid points */
     Id dot;                      /* the product whose result the members finish */
+    Id then;                     /* a product of a value of the domain, finished row by row: it goes from a tile of rows to its own buffer */
     Id host;                     /* the host call that is all of the group; `operands` are then the buffers of its inputs */
     Id *items;                   /* ... the nodes that are its results, 0: nobody reads it */
     uint32_t nvals;

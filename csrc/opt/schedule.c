@@ -93,6 +93,7 @@ static float estimate(const Lower *l)
     if (l->gp->dot) {
         Id a = node_in(l->gr->g, l->gp->dot)[0];
         per += 0.02 * (double)node_shape(l->gr->g, a)[node_at(l->gr->g, a)->rank - 1];
+        if (l->gp->then) per += 0.02 * (double)node_shape(l->gr->g, l->gp->then)[node_at(l->gr->g, l->gp->then)->rank - 1];
     }
     return (float)(points * per + 10);
 }

@@ -10,6 +10,7 @@
 enum {
     FEW_ROWS = 16,               /* B is not packed for fewer */
     KNOWN = 32,                  /* so few columns are known to the kernel */
+    KNOWN_AFTER = 128,           /* ... of a product after: a head's */
     THIN_ROWS = 64,              /* so few rows take B a few of its rows at a time */
     THIN_BYTES = 16384,          /* and as many columns as so much of C has */
     TILE_ROWS = 32,              /* rows of a block where B is read in place */
@@ -39,6 +40,8 @@ typedef struct {
     uint8_t rows;                /* of the micro-kernel's tile, 0: its own choice */
     const Root *direct;          /* the product goes there and nowhere else */
     Operand a, b;
+    int iv;                      /* the product after (0: there is none): the loop of its columns; its right operand */
+    Operand v;
 } Product;
 
 static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -58,18 +61,13 @@ static void read_in_place(Product *p, Operand *o)
     }
 }
 
-/* Operand `which` (0: A, rows m and columns k; 1: B, rows k and columns n). */
-static void find_operand(Product *p, int which, Operand *o)
+/* The operand `id` whose axes run along these axes of the domain (the two after its last are k's, and the columns' of the product after). */
+static void find_operand(Product *p, Id id, const int8_t *axis, Operand *o)
 {
     const Graph *g = p->gr->g;
     const Group *gp = p->l.gp;
-    int rank = node_at(g, p->dot)->rank;
-    int8_t axis[MAX_RANK];
-    Id id = node_in(g, p->dot)[which];
-    memcpy(axis, p->gr->info[p->dot].axis, sizeof axis);
-    axis[rank - (which ? 2 : 1)] = p->k == 1 ? -1 : (int8_t)gp->naxes;
     *o = (Operand){ .id = id, .line = -1 };
-    map_select(&o->map, rank, gp->naxes + 1, axis);
+    map_select(&o->map, node_at(g, id)->rank, gp->naxes + 2, axis);
     Map m = o->map;
     while (node_at(g, id)->op != OP_input && !group_reads(p->gr, p->l.n, id)) {
         map_through(g, id, gp->extent, &m);
@@ -82,6 +80,28 @@ static void find_operand(Product *p, int which, Operand *o)
     o->map = whole;
 }
 
+/* Finds A (rows m and columns k), B (rows k and columns n), and the right operand of the product after. */
+static void find_operands(Product *p)
+{
+    const Graph *g = p->gr->g;
+    const Group *gp = p->l.gp;
+    int rank = node_at(g, p->dot)->rank, k = p->k == 1 ? -1 : gp->naxes;
+    int8_t axis[MAX_RANK];
+    const int8_t *own = p->gr->info[p->dot].axis;
+    memcpy(axis, own, sizeof axis);
+    axis[rank - 1] = (int8_t)k;
+    find_operand(p, node_in(g, p->dot)[0], axis, &p->a);
+    axis[rank - 1] = own[rank - 1];
+    axis[rank - 2] = (int8_t)k;
+    find_operand(p, node_in(g, p->dot)[1], axis, &p->b);
+    if (!gp->then) return;
+    rank = node_at(g, gp->then)->rank;
+    memcpy(axis, p->gr->info[gp->then].axis, sizeof axis);
+    axis[rank - 2] = axis[rank - 1];
+    axis[rank - 1] = (int8_t)(gp->naxes + 1);
+    find_operand(p, node_in(g, gp->then)[1], axis, &p->v);
+}
+
 /* Whether the operand is another one for each coordinate of loop i. */
 static bool moves(const Operand *o, int i) { return o->step[i] != 0; }
 
@@ -90,7 +110,7 @@ static int pack_loops(const Product *p, const Operand *o, int *of)
 {
     int n = 0;
     for (int i = 0; i < p->l.nloops; i++)
-        if (i != p->im && i != p->in && i != p->ik && moves(o, i)) of[n++] = i;
+        if (i != p->im && i != p->in && i != p->ik && (!p->iv || i != p->iv) && moves(o, i)) of[n++] = i;
     of[n++] = o->row;
     of[n++] = o->line;
     return n;
@@ -109,7 +129,7 @@ static bool pack(Product *p, Operand *o, Drafts *out)
     uint32_t at[MAX_DOMAIN + 3];
     Dtype dt = node_at(p->gr->g, o->id)->dtype;
     if (!domain || !draft_begin(&l, out, p->gr, p->l.n, p->l.survey, p->l.buffers)) return false;
-    *domain = (Group){ .naxes = gp->naxes + 1 };
+    *domain = (Group){ .naxes = gp->naxes + 2 };
     memcpy(domain->extent, gp->extent, sizeof domain->extent);
     l.gp = domain;
     l.nloops = n;
@@ -155,7 +175,7 @@ static bool pack(Product *p, Operand *o, Drafts *out)
 static const Root *sole_root(const Lower *l)
 {
     const Root *r = l->gp->roots.len == 1 ? &l->gp->roots.at[0] : NULL;
-    return r && r->value == l->gp->dot && !r->check && !l->survey->reduces.len ? r : NULL;
+    return r && r->value == l->gp->dot && !r->check && !r->then && !l->survey->reduces.len ? r : NULL;
 }
 
 /* A block of at most `most`, a multiple of `unit`, that shares `extent` evenly; 0 where one block holds it all. */
@@ -226,7 +246,11 @@ static void choose(Product *p)
     }
     bool a_far = p->a.step[p->ik] != p->item && p->m * p->k * p->item > l2 && p->k > 256;
     if (a_far && p->n >= 64) p->a.row = p->im, p->a.line = p->ik;
-    if (p->l.gp->reduced) p->block[p->im] = least(p->block[p->im], power_between(TILE_BYTES * 2 / (p->n * p->item), TILE_ROWS, 512));
+    if (p->l.gp->reduced) {
+        int64_t tiles = p->l.gp->then ? 2 : 1;
+        int32_t rows = power_between(TILE_BYTES * 2 / (tiles * p->n * p->item), p->l.gp->then ? 8 : TILE_ROWS, p->l.gp->then ? 128 : 512);
+        if (p->l.gp->then || p->block[p->im] > rows) p->block[p->im] = p->m > rows ? rows : 0;
+    }
 }
 
 /* ---- the kernel ---- */
@@ -276,6 +300,37 @@ static void finish_tile(Product *p)
     kernel_close(l->k, rows);
 }
 
+/* The tile of rows for the product after. */
+static void make_rows(Product *p)
+{
+    Lower *l = &p->l;
+    Dtype dt = node_at(p->gr->g, p->dot)->dtype;
+    int64_t step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1], rows = p->block[p->im] ? p->block[p->im] : p->m;
+    for (int i = 0; i < l->nloops; i++) outer[i] = -1;
+    outer[p->im] = 0;
+    step[p->in] = p->item;
+    step[p->im] = row_bytes(p->n, p->item);
+    l->then_tile = lower_strided(l, lower_scratch(l, dt, rows * step[p->im]), dt, step, outer, 0) + 1;
+}
+
+/* The product after, of the current block of rows, into its own buffer. */
+static void multiply_rows(Product *p)
+{
+    Lower *l = &p->l;
+    const Graph *g = p->gr->g;
+    Id then = l->gp->then;
+    const Buffer *b = &l->buffers->at.at[then];
+    int rank = node_at(g, then)->rank;
+    int64_t step[MAX_DOMAIN + 1] = { 0 };
+    for (int i = 0; i < l->nloops; i++)
+        for (int d = 0; d < rank - 1; d++)
+            if (p->gr->info[then].axis[d] == l->loop[i].domain && i != p->in) step[i] = b->stride[d];
+    step[p->iv] = b->stride[rank - 1];
+    uint32_t c = lower_strided(l, lower_array(l, then, b->dtype, true), b->dtype, step, NULL, 0);
+    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->iv].axis,
+        .axis_k = (uint16_t)l->loop[p->in].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = l->then_tile - 1, .c = read_operand(l, &p->v) });
+}
+
 static bool multiply(Product *p, Drafts *out)
 {
     Lower *l = &p->l, loops = *l;
@@ -288,18 +343,21 @@ static bool multiply(Product *p, Drafts *out)
     l->vec = p->n == 1 ? p->im : p->in;
     l->lanes = choose_lanes(l, false);
     for (int i = 0; i < l->nloops; i++) {
-        bool known = l->loop[i].extent <= (i == p->in ? KNOWN : i == p->im) && !p->block[i];
+        int64_t most = i == p->in ? KNOWN : p->iv && i == p->iv ? KNOWN_AFTER : i == p->im;
+        bool known = l->loop[i].extent <= most && !p->block[i];
         l->loop[i].axis = known ? kernel_axis(l->arena, l->k, (Size){ .arg = -1, .lit = l->loop[i].extent }, 0)
                                 : lower_axis(l, l->loop[i].extent, p->block[i]);
     }
     for (int i = 0; i < l->nloops; i++)
-        if (i != p->im && i != p->in && i != p->ik) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
+        if (i != p->im && i != p->in && i != p->ik && (!p->iv || i != p->iv)) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
     if (p->block[p->im]) at[n++] = open_loop(l, p->im, PART_BLOCKS, 0, true);
     if (p->block[p->in] && !l->gp->reduced) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, true);
     uint32_t c = target(p), a = read_operand(l, &p->a), b = read_operand(l, &p->b);
     lower_stmt(l, (Stmt){ .kind = STMT_DOT, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
         .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->order });
+    if (l->gp->then) make_rows(p);
     if (!p->direct) finish_tile(p);
+    if (l->gp->then) multiply_rows(p);
     close_all(l, at, n);
     return draft_end(l);
 }
@@ -318,7 +376,7 @@ static bool find_loops(Product *p)
     const Graph *g = p->gr->g;
     Lower *l = &p->l;
     int rank = node_at(g, p->dot)->rank;
-    if (l->gp->naxes > MAX_DOMAIN - 3) return err_set(g->err, ERR_UNSUPPORTED, "a product over more than %d axes", MAX_DOMAIN - 3);
+    if (l->gp->naxes > MAX_DOMAIN - 4) return err_set(g->err, ERR_UNSUPPORTED, "a product over more than %d axes", MAX_DOMAIN - 4);
     choose_loops(l);
     for (int i = 0; i < l->nloops; i++) {
         if (l->loop[i].domain == p->gr->info[p->dot].axis[rank - 2]) p->im = i;
@@ -331,6 +389,9 @@ static bool find_loops(Product *p)
     p->n = l->loop[p->in].extent;
     p->k = node_shape(g, node_in(g, p->dot)[0])[rank - 1];
     l->loop[l->nloops++] = (Loop){ .extent = p->k, .domain = l->gp->naxes };
+    if (!l->gp->then) return true;
+    p->iv = l->nloops;
+    l->loop[l->nloops++] = (Loop){ .extent = node_shape(g, l->gp->then)[node_at(g, l->gp->then)->rank - 1], .domain = l->gp->naxes + 1 };
     return true;
 }
 
@@ -343,10 +404,9 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     p->l = (Lower){ .gr = gr, .gp = gp, .n = n, .survey = survey, .buffers = buffers, .arena = gr->arena, .err = gr->g->err, .vec = -1 };
     if (!find_loops(p)) return false;
     gp->extent[gp->naxes] = p->k;
-    find_operand(p, 0, &p->a);
-    find_operand(p, 1, &p->b);
+    if (gp->then) gp->extent[gp->naxes + 1] = p->l.loop[p->iv].extent;
+    find_operands(p);
     p->direct = sole_root(&p->l);
-    p->a.line = p->b.line = -1;
     choose(p);
     if (p->a.line >= 0 && !pack(p, &p->a, out)) return false;
     if (p->b.line >= 0 && !pack(p, &p->b, out)) return false;

@@ -195,6 +195,15 @@ const Map *root_map(Grouping *gr, const Group *gp, const Root *r)
     return map_copy(gr->arena, &m);
 }
 
+/* All of a buffer, in an order that only the product knows. */
+static void walk_box(Walk *w, Id id, TermKind kind)
+{
+    Map none;
+    map_select(&none, 0, w->gp->naxes, NULL);
+    add_term(w, kind, id, node_at(w->gr->g, id)->dtype, &none, 0, false);
+    if (w->ok) w->s->terms.at[w->s->terms.len - 1].box = true;
+}
+
 static void walk_root(Walk *w, const Root *r)
 {
     Map m;
@@ -204,6 +213,10 @@ static void walk_root(Walk *w, const Root *r)
     map_select(&m, node_at(gr->g, r->value)->rank, w->gp->naxes, r->axis);
     walk(w, r->value, r->carry ? to : &m, r->phase);
     if (r->check) return;
+    if (r->then) {
+        walk_box(w, r->buffer, TERM_STORE);
+        return;
+    }
     for (int i = 0; i < to->nindex; i++) {
         Map at;
         map_index(to, i, &at);
@@ -216,13 +229,11 @@ static void walk_root(Walk *w, const Root *r)
 static void walk_dot(Walk *w)
 {
     Grouping *gr = w->gr;
-    for (int i = 0; i < 2; i++) {
-        Id id = node_in(gr->g, w->gp->dot)[i];
-        while (node_at(gr->g, id)->op != OP_input && !group_reads(gr, w->n, id)) id = node_in(gr->g, id)[0];
-        Map none;
-        map_select(&none, 0, w->gp->naxes, NULL);
-        add_term(w, TERM_LOAD, id, node_at(gr->g, id)->dtype, &none, 0, false);
-        if (w->ok) w->s->terms.at[w->s->terms.len - 1].box = true;
+    const Id from[] = { node_in(gr->g, w->gp->dot)[0], node_in(gr->g, w->gp->dot)[1], w->gp->then ? node_in(gr->g, w->gp->then)[1] : 0 };
+    for (int i = 0; i < 3; i++) {
+        Id id = from[i];
+        while (id && node_at(gr->g, id)->op != OP_input && !group_reads(gr, w->n, id)) id = node_in(gr->g, id)[0];
+        if (id) walk_box(w, id, TERM_LOAD);
     }
 }
 

@@ -27,10 +27,6 @@ def contract(a, b):
         return np.not_equal(contract(array(a, FLOAT32), array(b, FLOAT32)), 0)
     a = a if a.shape[:-2] == batch else _core.broadcast(a, (*batch, m, k))
     b = b if b.shape[:-2] == batch else _core.broadcast(b, (*batch, k, n))
-    if len(batch) > 1:                                  # one batch axis
-        flat = count(batch)
-        c = _core.dot(_core.reshape(a, (flat, m, k)), _core.reshape(b, (flat, k, n)))
-        return _core.reshape(c, (*batch, m, n))
     return _core.dot(a, b)
 
 

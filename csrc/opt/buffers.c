@@ -130,7 +130,7 @@ static bool use_precedes(const Share *s, const Term *t, uint32_t n, const Term *
 {
     if (n != m) return n < m || disjoint(s, t, n, store, m);
     if (s->gr->groups.at[n].scan && s->gr->groups.at[n].roots.at[0].scatter) return false;      /* an element may be written twice */
-    if (t->kind != TERM_LOAD || t->box) return false;
+    if (t->kind != TERM_LOAD || t->box || store->box) return false;
     return load_precedes(t, store) && t->dtype == store->dtype && map_equal(t->map, store->map);
 }
 

@@ -58,6 +58,7 @@ def jit(
     threads=None,
     fma=False,
     fastmath=False,
+    check_nan=False,
 ):
     """Compile a NumPy function for the types and shapes that it is called with.
 
@@ -80,6 +81,8 @@ def jit(
     fastmath : bool
         Allow `fma` and reciprocals, products and constants that round otherwise than NumPy's divisions, powers and chains;
         docs/numerics.md lists them with their errors.
+    check_nan : bool
+        Raise FloatingPointError, naming the line, where an operation makes a NaN of operands without one. For finding errors: it costs time.
 
     Returns
     -------
@@ -130,6 +133,7 @@ def jit(
         _threads(threads, "threads"),
         bool(fma),
         bool(fastmath),
+        bool(check_nan),
     )
 
     def decorate(fn):

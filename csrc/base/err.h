@@ -14,6 +14,7 @@ typedef enum {
     ERR_INDEX,         /* IndexError */
     ERR_OVERFLOW,      /* OverflowError */
     ERR_ZERO_DIVISION, /* ZeroDivisionError */
+    ERR_FLOATING_POINT, /* FloatingPointError: check_nan=True */
     ERR_MEMORY,        /* MemoryError */
     ERR_UNSUPPORTED,   /* pyxla.UnsupportedError: NumPy can, pyxla cannot (yet) */
     ERR_LIMIT,         /* pyxla.TraceError: a limit of ours */

@@ -252,7 +252,7 @@ static uint8_t mode_of(const Graph *g, Op op, Dtype dtype)
 {
     OpKind kind = op_info[op].kind;
     bool computes = kind == KIND_ELEMENTWISE || kind == KIND_REDUCE || kind == KIND_SCAN || kind == KIND_DOT;
-    return computes && dtype_info[dtype].kind >= DKIND_FLOAT ? g->mode : 0;
+    return computes && dtype_info[dtype].kind >= DKIND_FLOAT ? g->mode & ~MODE_CHECK_NAN : 0;
 }
 
 static Id add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, Type *type)

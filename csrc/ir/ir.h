@@ -78,13 +78,13 @@ typedef struct { const char *name, *doc; uint8_t width; Op combine; MonoidIdenti
 extern const MonoidInfo monoid_info[MONOID_COUNT];
 
 /* Numeric mode of a node, from the options of the jitted function that made it. */
-enum { MODE_FMA = 1, MODE_FAST = 2 };
+enum { MODE_FMA = 1, MODE_FAST = 2, MODE_CHECK_NAN = 4 };    /* CHECK_NAN: of the graph only; py/ adds checks */
 /* Flags of a node. */
 enum { NODE_WEAK = 1 };                /* a Python scalar: its dtype yields to an array's */
 
 /* Conditions that a run checks (OP_check); py/error.c has their exceptions. */
 typedef enum { CHECK_OK, CHECK_NEGATIVE_POWER, CHECK_INDEX, CHECK_EXTENT, CHECK_ZERO_DIVISION, CHECK_VALUE,
-    CHECK_ALL_NAN, CHECK_WEIGHTS, CHECK_GEOMETRIC, CHECK_SINGULAR, CHECK_NOT_POSITIVE } CheckCode;
+    CHECK_ALL_NAN, CHECK_WEIGHTS, CHECK_GEOMETRIC, CHECK_SINGULAR, CHECK_NOT_POSITIVE, CHECK_NAN } CheckCode;
 
 #define MAX_RANK 16
 

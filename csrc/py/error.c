@@ -39,6 +39,7 @@ PyObject *error_class(ErrKind kind)
     case ERR_INDEX: return PyExc_IndexError;
     case ERR_OVERFLOW: return PyExc_OverflowError;
     case ERR_ZERO_DIVISION: return PyExc_ZeroDivisionError;
+    case ERR_FLOATING_POINT: return PyExc_FloatingPointError;
     case ERR_MEMORY: return PyExc_MemoryError;
     case ERR_UNSUPPORTED: return state.unsupported_error;
     case ERR_LIMIT: return state.trace_error;
@@ -120,6 +121,9 @@ void error_raise_check(const Plan *plan, int64_t status, const Trace *t)
         return;
     case CHECK_WEIGHTS:
         error_raise_at(PyExc_ValueError, "weights cannot be negative", t, src);
+        return;
+    case CHECK_NAN:
+        error_raise_at(PyExc_FloatingPointError, NAN_MESSAGE, t, src);
         return;
     case CHECK_GEOMETRIC:
         error_raise_at(PyExc_ValueError, "Geometric sequence cannot include zero", t, src);

@@ -220,12 +220,13 @@ static bool read_inputs(Trace *t, PyObject *inputs, Id *in)
     return true;
 }
 
-static PyObject *host_items(Trace *t, Id call, Py_ssize_t n)
+static PyObject *host_items(Trace *t, Id call, Py_ssize_t n, const Id *in, int nin)
 {
     PyObject *out = call ? PyTuple_New(n) : trace_fail(t);
     for (Py_ssize_t k = 0; out && k < n; k++) {
         int64_t at = k;
-        PyObject *x = tracer_array(t, graph_add(t->graph, OP_item, &call, 1, &at, 1, DT_COUNT, NULL, 0), LAYOUT_C);
+        Id item = graph_add(t->graph, OP_item, &call, 1, &at, 1, DT_COUNT, NULL, 0);
+        PyObject *x = nan_check(t, item, in, nin, false) ? tracer_array(t, item, LAYOUT_C) : NULL;
         if (!x)
             Py_CLEAR(out);
         else
@@ -250,8 +251,9 @@ static PyObject *core_host(PyObject *Py_UNUSED(module), PyObject *args)
     Trace *t = op_begin();
     if (!t || !push(&a, function) || !push_results(&a, results) || !push_ints(&a, numbers, false) || !read_inputs(t, inputs, in))
         return NULL;
-    Id call = graph_add(t->graph, OP_host, in, (int)PyTuple_GET_SIZE(inputs), words, (int)a.len, DT_COUNT, NULL, 0);
-    return host_items(t, call, PyTuple_GET_SIZE(results));
+    int nin = (int)PyTuple_GET_SIZE(inputs);
+    Id call = graph_add(t->graph, OP_host, in, nin, words, (int)a.len, DT_COUNT, NULL, 0);
+    return host_items(t, call, PyTuple_GET_SIZE(results), in, nin);
 }
 
 static PyMethodDef host_methods[] = {

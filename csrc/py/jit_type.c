@@ -55,11 +55,11 @@ static bool copy_attributes(PyObject *self, PyObject *fn)
 
 static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"fn", "static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "threads", "fma", "fastmath", NULL};
+    static char *names[] = {"fn", "static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "threads", "fma", "fastmath", "check_nan", NULL};
     PyObject *fn, *nums, *argnames, *donums, *donames;
-    int threads, fma, fastmath;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!O!O!ipp:Jit", names, &fn, &PyTuple_Type, &nums, &PyTuple_Type, &argnames, &PyTuple_Type,
-                                     &donums, &PyTuple_Type, &donames, &threads, &fma, &fastmath) || !check_callable(fn))
+    int threads, fma, fastmath, nan;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!O!O!ippp:Jit", names, &fn, &PyTuple_Type, &nums, &PyTuple_Type, &argnames, &PyTuple_Type,
+                                     &donums, &PyTuple_Type, &donames, &threads, &fma, &fastmath, &nan) || !check_callable(fn))
         return NULL;
     if (threads < 0) {
         PyErr_SetString(PyExc_ValueError, "threads: a positive number, or None for the default");
@@ -71,7 +71,7 @@ static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     jit->vectorcall = jit_vectorcall;
     jit->fn = Py_NewRef(fn);
     jit->threads = threads;
-    jit->options = (TraceOptions){fastmath ? MODE_FMA | MODE_FAST : fma ? MODE_FMA : 0, op_limit()};
+    jit->options = (TraceOptions){(uint8_t)((fastmath ? MODE_FMA | MODE_FAST : fma ? MODE_FMA : 0) | (nan ? MODE_CHECK_NAN : 0)), op_limit()};
     if (!(jit->name = function_name(fn)) || !(jit->text = PyUnicode_AsUTF8(jit->name))
         || !signature_init(&jit->signature, fn, nums, argnames, donums, donames) || !copy_attributes((PyObject *)jit, fn))
         Py_CLEAR(jit);

@@ -563,7 +563,8 @@ static PyObject *prim_reduce(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Tracer *x = operand(t, args[1], &node);
     bool ok = x != NULL;
     uint64_t mask = x ? axis_mask(args[2], tracer_rank(x), &ok) : 0;
-    PyObject *r = ok ? tracer_result(t, graph_reduce(t->graph, op, node, mask, ddof), tracer_layout(x)) : NULL;
+    Id out = ok ? graph_reduce(t->graph, op, node, mask, ddof) : 0;
+    PyObject *r = ok && nan_check(t, out, &node, 1, false) ? tracer_result(t, out, tracer_layout(x)) : NULL;
     Py_XDECREF(x);
     return r;
 }
@@ -578,7 +579,8 @@ static PyObject *prim_scan(PyObject *m, PyObject *const *args, Py_ssize_t n)
         return NULL;
     Id node;
     Tracer *x = operand(t, args[1], &node);
-    PyObject *r = x ? tracer_array(t, graph_scan(t->graph, op, node, (int)axis), tracer_layout(x)) : NULL;
+    Id out = x ? graph_scan(t->graph, op, node, (int)axis) : 0;
+    PyObject *r = x && nan_check(t, out, &node, 1, false) ? tracer_array(t, out, tracer_layout(x)) : NULL;
     Py_XDECREF(x);
     return r;
 }
@@ -589,7 +591,8 @@ static PyObject *prim_dot(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Trace *t = arity("dot", n, 2, 2) ? op_begin() : NULL;
     Id a, b;
     Tracer *x = operand(t, args[0], &a), *y = x ? operand(t, args[1], &b) : NULL;
-    PyObject *r = y ? tracer_result(t, graph_dot(t->graph, a, b), LAYOUT_C) : NULL;
+    Id out = y ? graph_dot(t->graph, a, b) : 0;
+    PyObject *r = y && nan_check(t, out, (Id[]){a, b}, 2, false) ? tracer_result(t, out, LAYOUT_C) : NULL;
     Py_XDECREF(x);
     Py_XDECREF(y);
     return r;

@@ -54,6 +54,8 @@ typedef struct {
 
 typedef struct { uint8_t mode; Py_ssize_t op_limit; } TraceOptions;    /* mode: MODE_ bits of the nodes */
 
+#define NAN_MESSAGE "an operation made a NaN of operands without one"
+
 struct Trace {
     Arena *arena;
     Graph *graph;

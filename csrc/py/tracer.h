@@ -186,6 +186,8 @@ Id value_for_store(Trace *t, PyObject *value, Dtype dtype, const int64_t *shape,
 /* A constant of a number; 0 with an exception or the trace's error. */
 Id number_node(Trace *t, PyObject *number, Dtype dtype);
 /* Adds the dict of the ufuncs that are ops, _ufuncs, to pyxla._core. */
+/* nan.c, under check_nan=True: a check that r, made of the operands, has no NaN where (each: element by element) they have none. false with an exception. */
+bool nan_check(Trace *t, Id r, const Id *in, int nin, bool each);
 bool ufunc_init(PyObject *module);
 PyObject *refuse_function(PyObject *function);
 PyObject *tracer_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);

@@ -208,6 +208,8 @@ static bool apply(Trace *t, const Row *r, const Operand *x, Loop loop, Id *out)
                 trace_fail(t);
             return false;
         }
+        if (!nan_check(t, out[k], in, r->nin, true))
+            return false;
     }
     return true;
 }

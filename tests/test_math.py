@@ -45,7 +45,7 @@ def libraries(tmp_path_factory):
     tmp = tmp_path_factory.mktemp("math")
     flag = lambda *a: subprocess.check_output([config, *a], text=True).split()
     parts = [*(CSRC / "base").glob("*.c"), *(CSRC / "gen").glob("math*.c"), CSRC / "gen/emit.c", CSRC / "gen/fma.c", CSRC / "gen/cpu.c",
-             CSRC / "ir/dtype.c", ROOT / "tests/c/math_functions.c"]
+             CSRC / "ir/dtype.c", CSRC / "ir/minifloat.c", ROOT / "tests/c/math_functions.c"]
     subprocess.run(["gcc", "-std=gnu17", "-O1", "-ffp-contract=off", f"-I{CSRC}", f"-isystem{flag('--includedir')[0]}", *map(str, parts),
                     *flag("--ldflags", "--libs"), "-lm", "-lpthread", "-o", str(tmp / "emit")], check=True)
     made = {}

@@ -113,6 +113,7 @@ def measure(framework, group, case, seconds):
     if isinstance(verdict, str):
         return record | {"error": verdict}
     del result
+    ctypes.CDLL(None).malloc_trim(0)  # what the comparison left in the C library's heap is no framework's
     record["peak"] = peak_of(call, base)
     record["max_error"] = verdict
     record["steady"], record["share"] = steady(call, seconds)

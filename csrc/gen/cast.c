@@ -1,10 +1,11 @@
 /* astype between all dtypes. Floats out of an integer's range give what x86's cvttsd2si gives, on every machine (ir/eval.c). */
-#include "gen/emit.h"
+#include "gen/math.h"
 
 /* To int32 or int64, the least integer where x does not fit. LLVM's result is poison there, which the select does not choose. */
 static LLVMValueRef to_signed(Emit *e, LLVMValueRef x, Dtype in, Dtype out)
 {
     double limit = out == DT_int64 ? 0x1p63 : 0x1p31;
+    if (has_tables(e) && e->lanes && (in == DT_float64 || out == DT_int32)) return x86_convert(e, in, x, out);
     /* -2^31 - 1 is exclusive in float64; it rounds to -2^31 in float32, where the least integer is right too. */
     LLVMValueRef low = out == DT_int64 ? v_fcmp(e, LLVMRealOGE, x, v_f(e, in, -limit)) : v_fcmp(e, LLVMRealOGT, x, v_f(e, in, -limit - 1));
     LLVMValueRef fits = v_and(e, low, v_fcmp(e, LLVMRealOLT, x, v_f(e, in, limit)));

@@ -75,6 +75,8 @@ Value x86_scalef(Emit *e, Dtype dt, Value y, Value n);
 /* floor(log2 |x|) and |x| / 2^that; denormals too. */
 Value x86_getexp(Emit *e, Dtype dt, Value x);
 Value x86_getmant(Emit *e, Dtype dt, Value x);
+/* x rounded towards zero as int32, or float64 as int64; the least integer where it does not fit. */
+Value x86_convert(Emit *e, Dtype dt, Value x, Dtype out);
 /* y, or what `answers` says for x's class. Classes, four bits each from the lowest: quiet and signalling NaN, 0, 1, -inf, inf, below 0, above 0;
  * answers: 0 keeps y, 1 is x, 2 the NaN, 3 a NaN, 4 -inf, 5 inf. */
 typedef enum { ANSWERS_LOG = 0x03530422, ANSWERS_POWER = 0x03550422, ANSWERS_CBRT = 0x00540122 } Answers;

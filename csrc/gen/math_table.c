@@ -171,6 +171,14 @@ static Value getmant_register(Emit *e, Dtype dt, Value *args, const void *how)
     return call(e, dt, "mask.getmant", "ps", "pd", (Value[]){args[0], integer(e, 32, 8), args[0], whole(e, dt), current(e)}, 5);
 }
 
+static Value convert_register(Emit *e, Dtype dt, Value *args, const void *how)
+{
+    Dtype out = *(const Dtype *)how;
+    LLVMTypeRef type = LLVMVectorType(LLVMIntTypeInContext(e->ctx, 8u * dtype_info[out].bytes), register_lanes(dt));
+    Value all[] = {args[0], LLVMConstNull(type), whole(e, dt), current(e)};
+    return call(e, dt, "mask", "cvttps2dq", out == DT_int64 ? "cvttpd2qq" : "cvttpd2dq", all, 4);
+}
+
 static Value fixup_register(Emit *e, Dtype dt, Value *args, const void *how)
 {
     LLVMValueRef lane[16];
@@ -188,4 +196,5 @@ Value table_lookup(Emit *e, Dtype dt, const double *table, Value index)
 Value x86_scalef(Emit *e, Dtype dt, Value y, Value n) { return by_registers(e, dt, scalef_register, (Value[]){y, n}, 2, NULL); }
 Value x86_getexp(Emit *e, Dtype dt, Value x) { return by_registers(e, dt, getexp_register, &x, 1, NULL); }
 Value x86_getmant(Emit *e, Dtype dt, Value x) { return by_registers(e, dt, getmant_register, &x, 1, NULL); }
+Value x86_convert(Emit *e, Dtype dt, Value x, Dtype out) { return by_registers(e, dt, convert_register, &x, 1, &out); }
 Value x86_fixup(Emit *e, Dtype dt, Value y, Value x, Answers answers) { return by_registers(e, dt, fixup_register, (Value[]){y, x}, 2, &answers); }

@@ -34,7 +34,7 @@ def traced(x):
     """Whether x is a tracer or a sequence with tracers inside."""
     if isinstance(x, (list, tuple)):
         return any(map(traced, x))
-    return _core.is_tracer(x)
+    return _core.is_tracer(x) or type(x) is creators.get("flat")
 
 
 def shape_of(shape):
@@ -67,6 +67,9 @@ COPY = {np._CopyMode.ALWAYS: True, np._CopyMode.IF_NEEDED: None, np._CopyMode.NE
 @creator
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None):
     copy = COPY.get(copy, copy) if isinstance(copy, np._CopyMode) else copy
+    if type(object) is creators.get("flat"):            # a view where NumPy has one, even as a copy
+        object = _core._functions[np.ravel](object.base)
+        return object if dtype is None else _core.cast(object, np.dtype(dtype))
     if not traced(object):
         if not isinstance(object, np.ndarray):
             return own(np.array(object, dtype, order=order, ndmin=ndmin))

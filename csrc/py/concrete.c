@@ -89,9 +89,11 @@ static bool run(Arena *a, Err *err, const Trace *t, const Graph *g, const int *i
         input_layout((PyArrayObject *)t->inputs.at[inputs[k]].object, &layout[k], &data[k]);
     Plan *plan = plan_make(a, g, layout, &to, &target);
     Code **code = plan ? arena_alloc(a, (plan->kernels.len + 1) * sizeof *code) : NULL;
-    int64_t *words = code ? arena_dup(a, plan->words.at, plan->words.len * sizeof *words + !plan->words.len) : NULL;
+    int64_t *words = code ? arena_alloc(a, (plan->words.len + 1) * sizeof *words) : NULL;    /* no words: a plan of empty arrays */
     if (!words)
         return false;
+    if (plan->words.len)
+        memcpy(words, plan->words.at, plan->words.len * sizeof *words);
     Exec e = {plan, code, 1};
     HostFailure failure = {0};
     int64_t status = exec_run(&e, words, data, &result, NULL, NULL, NULL, &failure);

@@ -49,6 +49,8 @@ class Flat:
     def __setitem__(self, key, value):
         row = self._row()
         value = array(value, row.dtype)
+        if value.size == 0:
+            return
         if value.ndim:                                  # values are taken in turn until the places are filled
             value = np.resize(value, row[key].shape)
         row[key] = value

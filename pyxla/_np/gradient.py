@@ -118,7 +118,8 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         factor = np.where(np.less_equal(factor, 0), 0.0, factor)
     x = x - avg[:, None]
     c = np.dot(x, np.conj((x if w is None else x * w).T))
-    c = array(c * np.true_divide(1, factor), c.dtype)
+    with np.errstate(all="ignore"):
+        c = array(c * np.true_divide(1, factor), c.dtype)
     return np.squeeze(c)
 
 

@@ -75,8 +75,7 @@ def unstack(x, /, *, axis=0):
     x = array(x)
     if x.ndim == 0:
         raise ValueError("Input array must be at least 1-d.")
-    axis = axis_index(axis, x.ndim)
-    return tuple(x[(ALL,) * axis + (i, ...)] for i in range(x.shape[axis]))
+    return tuple(moveaxis(x, axis, 0))
 
 
 @implements(np.vstack)

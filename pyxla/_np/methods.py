@@ -97,6 +97,8 @@ def joined(ufunc, x, axes, first, where):
         r = np.not_equal(_core.reduce("sum", array(x, INT), (0,)) & 1, 0)
     elif ufunc.__name__ in ASSOCIATIVE:
         r = in_pairs(ufunc, x)
+        if x.shape[0] == 1 and first is None and ufunc.identity is not None:    # hypot and gcd of one number drop its sign
+            r = ufunc(identity(ufunc, x.dtype, None), r)
     else:
         return in_order(ufunc, x, first, None)
     return r if first is None else ufunc(first, r)
@@ -117,7 +119,7 @@ def in_pairs(ufunc, x):
         half = x.shape[0] // 2
         r = ufunc(x[:half], x[half:2 * half])
         x = r if 2 * half == x.shape[0] else _core.concatenate([r, x[2 * half:]], 0)
-    return x[0, ...]
+    return _core.copy(x[0, ...])
 
 
 def in_order(ufunc, x, first, mask):
@@ -128,7 +130,7 @@ def in_order(ufunc, x, first, mask):
     for i in range(k, x.shape[0]):
         next_ = ufunc(r, x[i, ...])
         r = next_ if mask is None else _core.where(mask[i, ...], next_, r)
-    return r
+    return r if x.shape[0] > 1 else _core.copy(r)
 
 
 # ---- accumulate ----

@@ -181,18 +181,18 @@ class Program:
              "np.swapaxes({x}, 0, -1)", "{x}.reshape(-1)", "np.moveaxis({x}, 0, -1)", "np.expand_dims({x}, 0)", "{x}.T", "np.array([k, 2, 3]) + {x}[..., :1]", "np.triu({x}, 1)", "np.array({x})", "np.squeeze({x})",
              "np.maximum.accumulate({x}, 0)", "np.minimum.accumulate({x}, -1)", "np.logical_or.reduce({x}, 0)", "np.logical_xor.accumulate({x})", "np.fmax.reduce({x}, 0)", "np.subtract.accumulate({x}, -1)",
              "np.bitwise_xor.reduce(({x} > 0).astype('int16'), 0)", "np.bitwise_and.accumulate(({x} > 0).astype('uint8'))", "np.add.outer({x}, {y}[..., 0])", "np.less.outer({x}[..., 0], {y})",
-             "np.lib.stride_tricks.sliding_window_view({x}, 2, axis=0)", "np.lib.stride_tricks.sliding_window_view({x}, (1, 2), axis=(0, -1)).copy()", "{x}.flat[1:4]", "np.array({x}.flat)",
-             "np.add({a}, {b}, dtype='float64')", "np.where({x} > 0, {x}, 0).sum({axis}, where={x} == {x}) > 1", "np.r_[{x}.ravel(), 1, {y}.ravel()]", "np.c_[{x}, {x}]", "{x}[[0, -1]]", "{x}[..., [0, 0]]",
+             "(np.lib.stride_tricks.sliding_window_view({x}, 2, axis=0) + 0)", "np.lib.stride_tricks.sliding_window_view({x}, 2, axis=-1).reshape(-1)", "np.lib.stride_tricks.sliding_window_view({x}, (1, 2), axis=(0, -1)).copy()", "{x}.flat[1:4]", "np.array({x}.flat)",
+             "np.add({a}, {b}, dtype='float64')", "({x} > 0).sum({axis}, where={x} == {x})", "np.r_[{x}.ravel(), 1, {y}.ravel()]", "np.c_[{x}, {x}]", "{x}[[0, -1]]", "{x}[..., [0, 0]]",
              "np.insert({x}, 1, 0)", "np.delete({x}, 0, 0)", "np.einsum('...i->i...', {x})", "np.select([{x} > 0, {x} < -1], [{a}, {b}], 0)", "np.sort({x}, -1)", "np.array([{x}, {x} * 2])",
              "np.array([{x}[..., 0], {x}[..., -1]]).T", "np.unstack({x})[0]", "np.rot90({x})", "np.array_split({x}, 2)[1]", "np.copysign({x}, -1)", "np.heaviside({x}, 0.5)", "divmod({x}, 3)[1]", "np.nan_to_num({x})",
-             "np.kron({x}, [1, 2])", "np.cross({x}[..., :3], {y}[..., :3])", "np.trace({x})", "np.ptp({x}, 0)", "np.resize({x}, (3, 2))", "np.meshgrid({x}[..., 0], [1, 2])[0]", "np.sum([{x}, {x}], 0) > 1", "np.indices({x}.shape[:1]) + 1"]
+             "np.kron({x}, [1, 2])", "np.cross({x}[..., :3], {y}[..., :3])", "np.ptp({x}, 0)", "np.resize({x}, (3, 2))", "np.meshgrid({x}[..., 0], [1, 2])[0]", "np.sum([{x}, {x}], 0) > 1", "np.indices({x}.shape[:1]) + 1"]
     LOOSE = ["({a} + {b})", "({a} - {b})", "({a} * {b})", "({a} + {b})", "np.tanh({a})", "np.sin({a})", "np.cos({a})", "np.exp(-np.abs({a}))", "np.log1p(np.abs({a}))", "np.sqrt(np.abs({a}) + 1)", "({a} / (1 + np.abs({b})))",
              "np.arctan({a})", "np.square(np.tanh({a}))", "np.hypot({a}, 1.0)", "{x}.sum({axis})", "{x}.mean({axis})", "np.tanh({x}).var({axis})", "np.sqrt({x}.var({axis}) + 1)", "np.maximum({a}, {b})", "({x}.max({axis}))", "({x} @ {y})", "({x} @ {x}.T)",
              "np.dot({x}, {y}.T)", "np.cumsum({x}, -1)", "np.where({x} > 0, {a}, {b})", "({x} - {x}.mean(-1, keepdims=True))", "np.exp({x} - {x}.max(-1, keepdims=True))", "np.concatenate(({x}, {y}))", "np.stack(({x}, {y}))", "np.pad({x}, 1)", "{x}.T", "np.tanh({x}[1:] - {x}[:-1])",
              "np.einsum('ij,kj->ik', {x}, {y})", "np.einsum('...i->...', {x})", "np.flip({x}, 0)", "np.zeros_like({x})", "np.full(3, s)", "np.outer({x}, {y}[..., 0])", "np.expm1(np.tanh({a}))", "np.log(1 + np.square({a}))", "np.linalg.norm({x})", "np.clip({a}, -1, 1)", "np.minimum({a}, 2.0)",
              "np.logaddexp({a}, {b})", "np.logaddexp.reduce({x}, -1)", "np.hypot.reduce({x}, 0)", "np.hypot.accumulate(np.tanh({x}), -1)", "np.gradient({x}, axis=0)", "np.trapezoid({x})", "np.average({x}, axis=0)", "np.cov(np.tanh({x}))",
              "np.lib.stride_tricks.sliding_window_view({x}, 2, axis=-1).mean(-1)", "np.subtract.outer({x}[..., 0], {y}[..., 0])", "np.multiply.reduce(np.tanh({x}), 0)", "np.vander({x}[..., 0] / 9, 3)", "np.nanmean({x}, 0)", "np.diff({x}, axis=0)",
-             "np.tensordot({x}, {y}, 1)", "np.inner({x}, {y})", "np.einsum('i...,i...->...', {x}, {x})", "np.vecdot({x}, {y})", "np.sinc({x})", "np.unwrap({x})"]
+             "np.tensordot({x}, {y}, 1)", "np.inner({x}, {y})", "np.einsum('i...,i...->...', {x}, {x})", "np.vecdot({x}, {y})", "np.sinc({x})", "np.unwrap({x})", "np.trace({x})"]
 
     def assign(self):
         return f"{self.new_name()} = {self.expression()}"
@@ -218,6 +218,8 @@ class Program:
         t, v = self.writable(), self.expression(2)
         if not self.space[t].ndim:
             return f"{t}[...] = {v}"
+        if self.kind == "loose":                            # nothing that jumps where a value passes 0
+            return self.random.choice([f"{t}.flat[{self.random.choice(['0', '1:3', '-1'])}] = ({v}) * 1", f"{t}.fill({self.number()})", f"np.cumsum({t}, 0, out={t})", f"{t}[[0, -1]] = {v}"])
         return self.random.choice([f"{t}[{t} > 0] = {self.number()}", f"{t}.flat[{self.random.choice(['0', '1:3', '::2', '-1'])}] = ({v}) * 1", f"np.copyto({t}, {v}, where={t} > 0, casting='unsafe')",
                                    f"np.fill_diagonal({t}, {self.number()})", f"{t}.fill({self.number()})", f"{t}[[0, -1]] = {v}", f"{t}[..., [0, 0]] += {self.number()}", f"np.add({t}, {v}, where={t} > 0, out={t}, casting='unsafe')",
                                    f"np.cumsum({t}, 0, out={t})", f"{t}[:, 0], {t}[:, -1] = {t}[:, -1].copy(), {t}[:, 0].copy()", f"{t} @= np.eye({t}.shape[-1], dtype={t}.dtype)", f"np.putmask({t}, {t} < 0, {self.number()})"])

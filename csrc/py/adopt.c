@@ -403,9 +403,39 @@ static PyObject *call_adopted(vectorcallfunc original, PyObject *f, PyObject *co
     return r;
 }
 
+static PyObject *as_array(PyObject *o)
+{
+    bool scalar = is_tracer(o) && ((Tracer *)o)->kind == TRACER_NUMPY_SCALAR;
+    PyObject *r = scalar ? PyObject_GetItem(o, Py_Ellipsis) : Py_NewRef(o);
+    Py_DECREF(o);
+    return r;
+}
+
+/* The results of a call with out=..., which asks for arrays where scalars are usual; NumPy's protocol does not hand it on. Takes r over. */
+static PyObject *arrays_if_asked(PyObject *r, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    bool asked = false;
+    for (Py_ssize_t k = 0; r && kwnames && k < PyTuple_GET_SIZE(kwnames); k++)
+        asked |= args[PyVectorcall_NARGS(nargsf) + k] == Py_Ellipsis && !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, k), "out");
+    if (!asked)
+        return r;
+    if (!PyTuple_CheckExact(r))
+        return as_array(r);
+    PyObject *all = PyTuple_New(PyTuple_GET_SIZE(r));
+    for (Py_ssize_t k = 0; all && k < PyTuple_GET_SIZE(r); k++) {
+        PyObject *one = as_array(Py_NewRef(PyTuple_GET_ITEM(r, k)));
+        if (!one)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, k, one);
+    }
+    Py_DECREF(r);
+    return all;
+}
+
 static PyObject *ufunc_vectorcall(PyObject *f, PyObject *const *args, size_t n, PyObject *kwnames)
 {
-    return call_adopted(ufunc_call, f, args, n, kwnames, ((PyUFuncObject *)f)->nin);
+    return arrays_if_asked(call_adopted(ufunc_call, f, args, n, kwnames, ((PyUFuncObject *)f)->nin), args, n, kwnames);
 }
 
 /* NumPy looks for overrides in an array function's arguments, but seldom inside lists: np.sum([x, y]) of tracers comes here. */
@@ -452,7 +482,8 @@ static Method ufunc_methods[UFUNC_METHOD_COUNT] = {
     } \
     static PyObject *ufunc_##name(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) \
     { \
-        return call_adopted(original_##name, self, args, (size_t)n, kwnames, UFUNC_##name == UFUNC_outer ? 2 : 1); \
+        PyObject *r = call_adopted(original_##name, self, args, (size_t)n, kwnames, UFUNC_##name == UFUNC_outer ? 2 : 1); \
+        return arrays_if_asked(r, args, (size_t)n, kwnames); \
     }
 UFUNC_METHODS(X)
 #undef X

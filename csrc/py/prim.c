@@ -150,7 +150,9 @@ static Layout reshape_layout(const Tracer *x, const int64_t *shape, int rank, bo
     const Node *base = node_at(x->cell->trace->graph, x->cell->node);
     int64_t stride[MAX_RANK], out[MAX_RANK], offset;
     Layout layout = (Layout)x->cell->layout;
-    *copies = false;
+    *copies = x->cell->origin && x->cell->origin_as == LAYOUT_UNKNOWN;    /* a window: never contiguous but for trivial ones */
+    if (*copies)
+        return LAYOUT_C;
     if (x->cell->owner == OWNER_LOCAL && layout == LAYOUT_INPUTS && !trace_ordered(x->cell->trace))
         layout = LAYOUT_UNKNOWN;
     if (!map_strides(x->map, base->rank, node_shape(x->cell->trace->graph, x->cell->node), x->cell->stride, stride, &offset))
@@ -189,6 +191,8 @@ PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank)
 static PyObject *tracer_contiguous(Tracer *x)
 {
     const Trace *t = x->cell->trace;
+    if (x->cell->origin && x->cell->origin_as == LAYOUT_UNKNOWN)
+        return tracer_copy(x);
     int64_t stride[MAX_RANK], n = 1, offset, unit = x->cell->stride ? dtype_info[tracer_dtype(x)].bytes : 1;
     int rank = tracer_rank(x);
     const int64_t *shape = tracer_shape(x);

@@ -319,7 +319,7 @@ PyObject *ufunc_inplace(Ufunc u, Tracer *x, PyObject *b)
 
 /* ---- np.<ufunc>(...) ---- */
 
-typedef struct { PyObject *out, *where, *dtype, *casting, *signature; bool array; } Options;    /* array: out=..., no NumPy scalars */
+typedef struct { PyObject *out, *where, *dtype, *casting, *signature; } Options;
 
 static bool unsupported(Trace *t, const char *what, const char *cure)
 {
@@ -334,11 +334,8 @@ static bool read_option(Trace *t, const char *ufunc, PyObject *name, PyObject *v
     const char *s = PyUnicode_AsUTF8(name);
     if (!s)
         return false;
-    bool tuple = PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 1;
-    if (!strcmp(s, "out")) {
-        o->array = value == Py_Ellipsis || (tuple && PyTuple_GET_ITEM(value, 0) == Py_Ellipsis);
-        o->out = o->array ? NULL : value;
-    }
+    if (!strcmp(s, "out"))
+        o->out = value;
     else if (!strcmp(s, "where"))
         o->where = value == Py_True ? NULL : value;
     else if (!strcmp(s, "dtype"))
@@ -414,10 +411,8 @@ static bool read_mask(Trace *t, const Options *o, Tracer *const *to, int nout, I
     return *mask != 0;
 }
 
-static PyObject *deliver(Trace *t, Id value, Tracer *to, Id mask, Layout layout, bool array)
+static PyObject *deliver(Trace *t, Id value, Tracer *to, Id mask, Layout layout)
 {
-    if (!to && array)
-        return tracer_array(t, value, layout);
     if (!to)
         return tracer_result(t, value, layout);
     return store_result(t, to, value, mask) ? Py_NewRef(to) : NULL;
@@ -457,8 +452,8 @@ static PyObject *call(Trace *t, int u, PyObject *const *in, const Options *o)
     if (!read_mask(t, o, to, r->nout, &mask) || !resolve(r, u, x, to, o, &loop) || !apply(t, r, x, loop, out))
         return NULL;
     Layout layout = joined_layout(x, r->nin);
-    PyObject *first = deliver(t, out[0], to[0], mask, layout, o->array);
-    return r->nout == 1 || !first ? first : pair(first, deliver(t, out[1], to[1], mask, layout, o->array));
+    PyObject *first = deliver(t, out[0], to[0], mask, layout);
+    return r->nout == 1 || !first ? first : pair(first, deliver(t, out[1], to[1], mask, layout));
 }
 
 /* Raises the error that pyxla/_np/refused.py has for a NumPy function. Returns NULL. */

@@ -58,7 +58,7 @@ def borrow(function, **own):
     return _core.implements(function)(own_code(function, **own))
 
 
-for function in (np.trapezoid, np.select, np.polyval, np.unwrap, np.vander, np.corrcoef,
+for function in (np.trapezoid, np.polyval, np.unwrap, np.vander, np.corrcoef,
                  np.apply_along_axis, np.apply_over_axes, np.fill_diagonal, np.logspace,
                  np.ix_, np.diag_indices_from, np.tril_indices_from, np.triu_indices_from):
     borrow(function)

@@ -22,6 +22,27 @@ def where(condition, x=None, y=None, /):
     return _core.where(*[v if v.shape == shape else _core.broadcast(v, shape) for v in (condition, x, y)])
 
 
+@implements(np.select)
+def select(condlist, choicelist, default=0):
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if len(condlist) == 0:
+        raise ValueError("select with an empty condition list is not possible")
+    conditions = [array(c) for c in condlist]
+    for i, c in enumerate(conditions):
+        if c.dtype != BOOL:
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
+    values = [v if is_weak(v) else array(v) for v in (*choicelist, default)]
+    dtype = result_type(*values)
+    dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(type(dtype))
+    values = [array(v, dtype) for v in values]
+    shape = np.broadcast_shapes(*[v.shape for v in (*conditions, *values)])
+    result = _core.copy(_core.broadcast(values[-1], shape))
+    for c, v in zip(conditions[::-1], values[-2::-1]):
+        result = _core.where(*[x if x.shape == shape else _core.broadcast(x, shape) for x in (c, v, result)])
+    return result
+
+
 @implements(np.clip)
 def clip(a, a_min=NoValue, a_max=NoValue, out=None, *, min=NoValue, max=NoValue, **kwargs):
     if a_min is NoValue and a_max is NoValue:

@@ -7,7 +7,7 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, INT, NoValue, array, axis_index, count, is_array, is_weak, out_array, scalar, to_out, unsupported
+from ._args import ALL, BOOL, INT, NoValue, array, axis_index, count, out_array, scalar, to_out, unsupported
 from .manip import broadcast_to
 from .stats import all_, any_, cumprod, cumsum, given, kept, max, min, prod, reduced_axes, start, sum
 
@@ -110,7 +110,8 @@ def identity(ufunc, dtype, why):
         if why is None:
             raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
         raise ValueError(f"reduction operation '{ufunc.__name__}' does not have an identity, {why}")
-    return _core.full((), dtype, ufunc.identity)
+    all_bits = ufunc.identity == -1 and dtype.kind == "u"
+    return _core.full((), dtype, int(np.iinfo(dtype).max) if all_bits else ufunc.identity)
 
 
 def in_pairs(ufunc, x):
@@ -192,7 +193,5 @@ def one_by_one(ufunc, x, axis):
 
 @implements("ufunc.outer")
 def ufunc_outer(ufunc, a, b, /, **kwargs):
-    a, b = (v if is_weak(v) else array(v) for v in (a, b))
-    if is_array(a) and is_array(b):
-        a = a[(..., *(None,) * b.ndim)]
-    return ufunc(a, b, **kwargs)
+    a, b = array(a), array(b)                           # numbers too are arrays here, with the dtype of such an array
+    return ufunc(a[(..., *(None,) * b.ndim)], b, **kwargs)

@@ -13,6 +13,9 @@ implements = _core.implements
 def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="safe"):
     terms, result, operands = einsum_terms(operands)
     dtype = np.dtype(dtype) if dtype is not None else result_type(*[x.dtype for x in operands])
+    for x in operands:
+        if not np.can_cast(x.dtype, dtype, casting):
+            raise TypeError(f"Iterator operand 0 dtype could not be cast from {x.dtype!r} to {dtype!r} according to the rule '{casting}'")
     operands = [array(x, dtype) for x in operands]
     check_extents(terms, operands)
     work = [einsum_diagonal(x, t) for x, t in zip(operands, terms)]

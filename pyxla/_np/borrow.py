@@ -70,7 +70,7 @@ long_cross = own_code(np.cross)
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     a, b = array(a), array(b)
     if a.ndim == 1 and b.ndim == 1:                     # NumPy's code writes into what it expects to be no scalars
-        return long_cross(a[None], b[None])[0]
+        return long_cross(a[None], b[None])[0, ...]
     return long_cross(a, b, axisa, axisb, axisc, axis)
 
 

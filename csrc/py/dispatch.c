@@ -120,6 +120,8 @@ static Bound *make_missing(Call *c, const Record *r, Entry **e, const Entry *var
 {
     Jit *jit = c->jit;
     bool fresh = !*e;
+    if (fresh && !state.interp)
+        compile_prepare(cpu_host()->level);
     if (fresh && !(*e = trace_entry(c, r, variant, variants)))
         return NULL;
     Bound *b = bound_make(*e, r, jit->threads, &jit->costs);

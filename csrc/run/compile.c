@@ -40,6 +40,7 @@ typedef struct {
     pthread_t thread;
     bool made;
     Unit *unit;                        /* what it compiles */
+    int prepare;                       /* level + 1 to make ready before anything is queued; 0: none */
 } Compiler;
 
 static struct {
@@ -49,7 +50,7 @@ static struct {
     Unit *first, *last;                /* the queue */
     uint32_t count, queued;
     size_t most;
-    int threads, idle, running;
+    int threads, idle, running, preparing;
     bool forking, quitting;
     Compiler compilers[MOST_THREADS];
 } table = {.most = 4096};
@@ -214,6 +215,10 @@ static void unit_finish(Unit *u, bool ok)
     pthread_cond_broadcast(&table.done);
 }
 
+static void lock_table(void);
+static void unlock_table(void);
+static const GenApi *generator(Err *err);
+
 /* ---- compiler threads ---- */
 
 static bool generate(Unit *u, const Kernel *k, GenThread **threads, GenResult *out)
@@ -278,11 +283,29 @@ static void compiler_loop(Compiler *c, GenThread **threads)
     }
 }
 
+/* Opens the generator and makes a machine while the caller still traces. Errors are left to the first compile. */
+static void prepare(int level, GenThread **threads)
+{
+    Err err = {0};
+    pthread_mutex_unlock(&table.lock);
+    const GenApi *api = generator(&err);       /* under its own lock, which a fork takes first */
+    pthread_mutex_lock(&table.lock);
+    while (table.forking && !table.quitting) pthread_cond_wait(&table.work, &table.lock);
+    if (!api || table.quitting) return;
+    table.preparing++;
+    pthread_mutex_unlock(&table.lock);
+    threads[level] = api->thread_new((CpuLevel)level, &err);
+    pthread_mutex_lock(&table.lock);
+    table.preparing--;
+    pthread_cond_broadcast(&table.done);
+}
+
 static void *compiler_main(void *arg)
 {
     GenThread *threads[NLEVELS] = {0};
     self = arg;
     pthread_mutex_lock(&table.lock);
+    if (self->prepare) prepare(self->prepare - 1, threads);
     compiler_loop(arg, threads);
     pthread_mutex_unlock(&table.lock);
     for (int k = 0; k < NLEVELS; k++)
@@ -297,14 +320,16 @@ static void on_fatal(const char *message)
     if (!self) return;                         /* not a thread of ours: LLVM aborts */
     Unit *u = self->unit;
     pthread_mutex_lock(&table.lock);
-    memset(u->err, 0, sizeof *u->err);
-    err_set(u->err, ERR_COMPILE, "LLVM: %s", message);
-    table.running--;
+    if (u) {
+        memset(u->err, 0, sizeof *u->err);
+        err_set(u->err, ERR_COMPILE, "LLVM: %s", message);
+    }
+    *(u ? &table.running : &table.preparing) -= 1;
     table.threads--;
     self->made = false;
     self->unit = NULL;
     pthread_detach(self->thread);
-    unit_finish(u, false);
+    if (u) unit_finish(u, false);
     pthread_mutex_unlock(&table.lock);
     for (;;) pause();
 }
@@ -333,6 +358,17 @@ static bool compiler_make(Compiler *c)
     return c->made;
 }
 
+void compile_prepare(CpuLevel level)
+{
+    lock_table();
+    Compiler *c = &table.compilers[0];
+    if (!table.threads && !table.quitting && !table.forking && !c->made) {
+        c->prepare = (int)level + 1;
+        if (!compiler_make(c)) *c = (Compiler){0};
+    }
+    unlock_table();
+}
+
 /* Threads for what is queued, as far as there are cores. */
 static void make_compilers(void)
 {
@@ -355,7 +391,7 @@ static void fork_prepare(void)
     pthread_mutex_lock(&open_lock);
     pthread_mutex_lock(&table.lock);
     table.forking = true;
-    while (table.running && pthread_cond_timedwait(&table.done, &table.lock, &end) == 0) {}
+    while ((table.running || table.preparing) && pthread_cond_timedwait(&table.done, &table.lock, &end) == 0) {}
 }
 
 static void fork_parent(void)
@@ -372,7 +408,7 @@ static void fork_child(void)
     make_locks();
     pthread_mutex_init(&open_lock, NULL);
     table.forking = false;
-    table.threads = table.idle = table.running = 0;
+    table.threads = table.idle = table.running = table.preparing = 0;
     for (int k = 0; k < MOST_THREADS; k++) {
         Compiler *c = &table.compilers[k];
         if (c->made && c->unit) {

@@ -15,6 +15,9 @@ typedef struct { uint32_t compiled, reused; double seconds; } CompileStats;   /*
  * while waiting (NULL: never) and ends the wait when it returns true (ERR_NONE, false). */
 bool compile_kernels(const Kernel *const *k, int n, CpuLevel level, Code **out, CompileStats *stats,
                      bool (*interrupted)(void *), void *ctx, Err *err);
+/* Has a compiler thread open the generator for this level now, while the caller goes on to what it needs it for: that takes tens of ms in
+ * a new process. Does nothing where there are compiler threads, or may be none. */
+void compile_prepare(CpuLevel level);
 /* IR and assembly text of one kernel, malloc'ed into the Texts; compiled anew. */
 bool compile_text(const Kernel *k, CpuLevel level, Text *ir, Text *assembly, Err *err);
 void compile_clear(void);                 /* empties the table */

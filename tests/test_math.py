@@ -150,6 +150,36 @@ def test_binary(libraries, rng, name, code, level):
     check(libraries(level, LEVELS[level][0]), name, code, *binary_points(rng, name, code))
 
 
+@pytest.mark.parametrize("name", ROWS)
+def test_bounds_are_not_too_wide(libraries, rng, name):
+    """A bound in ops.def says no more than half a unit more than what is met."""
+    points = (unary_points(rng, "f64"),) if name in UNARY else binary_points(rng, name, "f64", 100000)
+    worst = max(check(libraries(level, LEVELS[level][0]), name, "f64", *points) for level in LEVELS if has_cpu(LEVELS[level][1]))
+    assert len([v for v in LEVELS if has_cpu(LEVELS[v][1])]) < 3 or worst >= ROWS[name][1]["f64"] - .5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNARY)
+def test_hard_arguments_against_mpmath(libraries, rng, name):
+    """Random bit patterns and, for circular functions, the greatest arguments, in 200 bits."""
+    mp = pytest.importorskip("mpmath")
+    mp.mp.prec = 1300 if name in ("sin", "cos", "tan") else 200
+    f = getattr(mp, {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "exp2": "exp"}.get(name, name), None)
+    if name in ("exp2", "log2", "cbrt"):
+        f = {"exp2": lambda v: mp.mpf(2) ** v, "log2": lambda v: mp.log(v, 2), "cbrt": lambda v: mp.sign(v) * mp.cbrt(abs(v))}[name]
+    x = np.concatenate([logspace(rng, np.float64, 1500, low, high) for low, high in ((-1074, 1023), (-30, 5), (-3, 3), (900, 1023))])
+    with np.errstate(all="ignore"):
+        rough = getattr(np, name)(x)
+    x = x[np.isfinite(rough) & (np.abs(rough) > 1e-300) & (np.abs(x) > 1e-300)]
+    exact = [f(mp.mpf(float(v))) for v in x]
+    for level in LEVELS:
+        if has_cpu(LEVELS[level][1]):
+            got = run(libraries(level, LEVELS[level][0]), name, "f64", x)[:len(x)]
+            far = [float(abs(mp.mpf(float(g)) - w) / mp.mpf(float(np.spacing(abs(float(w)))))) for g, w in zip(got, exact)]
+            worst = int(np.argmax(far))
+            assert far[worst] <= ROWS[name][1]["f64"], (level, x[worst].hex(), far[worst])
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("code", TYPES)
 @pytest.mark.parametrize("name", ROWS)

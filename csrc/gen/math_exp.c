@@ -1,8 +1,10 @@
 /* exp, exp2, expm1: reduction to |r| <= ln 2 / 2, a polynomial, a power of two; with tables |r| <= ln 2 / 32. */
 #include "gen/math.h"
+#include "gen/target.h"
 #include <math.h>
 
 #define LOG2E 0x1.71547652b82fep0
+#define LN2 0x1.62e42fefa39efp-1
 
 /* e^r = 1 + r + r^2 (c[0] + c[1] r + ...) */
 static const double exp_c32[] = {0x1.fffffap-2, 0x1.55549p-3, 0x1.555a22p-5, 0x1.123b04p-7, 0x1.695414p-10};
@@ -104,6 +106,16 @@ LLVMValueRef emit_exp(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVal
     return is_narrow(e, dt) ? through_float64(e, emit_exp, a, NULL) : exp_scaled(e, dt, a, NULL, 0);
 }
 
+/* r ln 2 in two parts without fused operations: 26 bits of r times 25 of ln 2 are exact. */
+static Two times_ln2(Emit *e, Value r)
+{
+    Dtype dt = DT_float64;
+    double head = 0x1.62e42fp-1, tail = (LN2 - head) + 0x1.abc9e3b39803fp-56;
+    Value magic = v_f(e, dt, 0x1.8p25), high = v_fsub(e, v_fadd(e, r, magic), magic), low = v_fsub(e, r, high);
+    Value rest = v_fadd(e, v_fmul(e, r, v_f(e, dt, tail)), v_fmul(e, low, v_f(e, dt, head)));
+    return two_fast_sum(e, v_fmul(e, high, v_f(e, dt, head)), rest);
+}
+
 LLVMValueRef emit_exp2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
     (void)b, (void)c;
@@ -119,6 +131,8 @@ LLVMValueRef emit_exp2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
     }
     Nearest n = nearest(e, dt, x);
     Value r = v_fsub(e, x, n.n);
+    if (wide && !target_fma(e->level))
+        return scale(e, dt, exp_series(e, dt, times_ln2(e, r), true), n);
     Value q = wide ? poly_even_odd(e, dt, r, exp2_c64, 12) : v_poly(e, dt, r, exp2_c32, 6);
     return scale(e, dt, v_madd(e, r, q, v_f(e, dt, 1)), n);
 }

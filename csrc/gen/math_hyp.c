@@ -1,5 +1,6 @@
 /* sinh, cosh, tanh and their inverses. */
 #include "gen/math.h"
+#include "gen/target.h"
 #include <math.h>
 
 /* tanh x = x + x^3 P(x^2) below TANH_SMALL, sinh x likewise below 1 */
@@ -75,17 +76,30 @@ static Value tanh_by_table(Emit *e, Value x)
     return v_select(e, v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, 0x1.2052p3)), v_f(e, dt, 1), y);
 }
 
-/* 1 - 2 / (e^2x + 1), which is 1 long before e^2x overflows. */
+/* 1 - 2 / (grown + 1) for grown >= 1, finite; with fused operations the roundings of sum and quotient are taken back. */
+static Value one_less_quotient(Emit *e, Dtype dt, Value grown)
+{
+    Value one = v_f(e, dt, 1), two = v_f(e, dt, 2);
+    if (!target_fma(e->level))
+        return v_fsub(e, one, v_fdiv(e, two, v_fadd(e, grown, one)));
+    Two sum = two_fast_sum(e, grown, one);
+    Value q = v_fdiv(e, two, sum.hi), left = v_madd(e, v_fneg(e, q), sum.lo, v_fma(e, v_fneg(e, q), sum.hi, two));
+    Value low = v_fmul(e, left, v_fmul(e, q, v_f(e, dt, .5)));
+    Two y = two_fast_sum(e, one, v_fneg(e, q));
+    return v_fadd(e, y.hi, v_fsub(e, y.lo, low));
+}
+
+/* 1 - 2 / (e^2x + 1), which is 1 from x = 22 on. */
 LLVMValueRef emit_tanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_tanh, a, NULL);
-    Value x = v_fabs(e, a), one = v_f(e, dt, 1), two = v_f(e, dt, 2);
+    Value x = v_fabs(e, a), two = v_f(e, dt, 2);
     if (has_tables(e) && !row_of(dt))
         return v_copysign(e, tanh_by_table(e, x), a);
-    Value grown = exp_scaled(e, dt, v_fmul(e, x, two), NULL, 0);
-    Value y = v_fsub(e, one, v_fdiv(e, two, v_fadd(e, grown, one)));
+    Value grown = exp_scaled(e, dt, v_fmul(e, v_fmin_c(e, v_f(e, dt, 22), x), two), NULL, 0);
+    Value y = one_less_quotient(e, dt, grown);
     Value near = row_of(dt) ? odd_poly(e, dt, x, tanh_c64, 10) : odd_poly(e, dt, x, tanh_c32, 6);
     y = v_select(e, v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, tanh_small[row_of(dt)])), near, y);
     return v_copysign(e, y, a);
@@ -123,7 +137,10 @@ LLVMValueRef emit_arccosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLV
         return through_float64(e, emit_arccosh, a, NULL);
     Value one = v_f(e, dt, 1), t = v_fsub(e, a, one);
     Value root = v_sqrt(e, v_madd(e, t, t, v_fadd(e, t, t)));
-    Value y = log1p_or_log_2x(e, dt, is_big(e, dt, a), a, v_fadd(e, t, root));
+    Two sum = two_fast_sum(e, root, t);
+    Value y = log1p_or_log_2x(e, dt, is_big(e, dt, a), a, sum.hi);
+    Value low = v_fmul(e, sum.lo, v_fsub(e, one, sum.hi));        /* what the sum lost, by the slope 1 / (1 + sum) where that matters */
+    y = v_select(e, v_fcmp(e, LLVMRealOLT, sum.hi, v_f(e, dt, .5)), v_fadd(e, y, low), y);
     return v_select(e, v_fcmp(e, LLVMRealOGE, a, one), y, v_f(e, dt, NAN));
 }
 

@@ -76,7 +76,9 @@ static Two log_two(Emit *e, Value x)
     return two_fast_sum(e, sum.hi, rest);
 }
 
-/* log(x) with tables: f = m c - 1 and f - f^2/2 in two parts. */
+static const Constant third = {0x1.5555555555555p-2, 0x1.5555555555555p-56};
+
+/* log(x) with tables: f = m c - 1 and f - f^2/2 + f^3/3 in two parts: large exponents magnify what is lost. */
 static Two log_two_by_table(Emit *e, Value x)
 {
     Dtype dt = DT_float64;
@@ -90,11 +92,17 @@ static Two log_two_by_table(Emit *e, Value x)
     Two sum = two_fast_sum(e, base, f), square = two_product(e, f, f);
     Value minus_half = v_f(e, dt, -.5);
     Two head = two_fast_sum(e, sum.hi, v_fmul(e, square.hi, minus_half));
-    Value p = v_madd(e, f, poly_even_odd(e, dt, f, pow_tail, 9), v_f(e, dt, 1. / 3));
-    Value rest = v_madd(e, v_fmul(e, square.hi, f), p, v_fmul(e, square.lo, minus_half));
+    Two p = two_fast_sum(e, v_f(e, dt, third.hi), v_fmul(e, f, poly_even_odd(e, dt, f, pow_tail, 9)));
+    p.lo = v_fadd(e, p.lo, v_f(e, dt, third.lo));
+    Two cube = two_product(e, square.hi, f);
+    cube.lo = v_madd(e, square.lo, f, cube.lo);
+    Two term = two_product(e, cube.hi, p.hi);
+    term.lo = v_madd(e, cube.hi, p.lo, v_madd(e, cube.lo, p.hi, term.lo));
+    Two both = two_fast_sum(e, head.hi, term.hi);
+    Value rest = v_fadd(e, both.lo, v_madd(e, square.lo, minus_half, term.lo));
     Value slope = v_fadd(e, v_fsub(e, v_f(e, dt, 1), f), square.hi);                   /* 1 / (1 + f), for the error of f */
     Value low = v_madd(e, product.lo, slope, v_fadd(e, base_low, sum.lo));
-    return two_fast_sum(e, head.hi, v_fadd(e, head.lo, v_fadd(e, low, rest)));
+    return two_fast_sum(e, both.hi, v_fadd(e, head.lo, v_fadd(e, low, rest)));
 }
 
 /* y for 0 < x < inf, else -inf at 0, inf at both infinities, NaN below. */
@@ -210,17 +218,17 @@ LLVMValueRef emit_cbrt(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_cbrt, a, NULL);
-    Value one = v_f(e, dt, 1), third = v_f(e, dt, 1. / 3);
+    Value one = v_f(e, dt, 1), one_third = v_f(e, dt, third.hi);
     Mantissa parts = mantissa_one(e, dt, v_fabs(e, a));
     Nearest n = nearest_product(e, dt, v_fsub(e, parts.k, one), 1. / 3);          /* floor(k / 3) */
     Value rest = v_madd(e, n.n, v_f(e, dt, -3), parts.k);
     Value m = v_fmul(e, parts.m, of_rest(e, dt, rest, cbrt_powers));
     Value y = v_fmul(e, of_rest(e, dt, rest, cbrt_factors), v_poly(e, dt, parts.m, cbrt_seed, 5));
     Value h = v_madd(e, v_fneg(e, v_fmul(e, m, y)), v_fmul(e, y, y), one);
-    y = v_madd(e, v_fmul(e, y, h), row_of(dt) ? v_madd(e, h, v_f(e, dt, 2. / 9), third) : third, y);
+    y = v_madd(e, v_fmul(e, y, h), row_of(dt) ? v_madd(e, h, v_f(e, dt, 2. / 9), one_third) : one_third, y);
     Value inverse = v_fmul(e, y, y), t = v_fmul(e, m, inverse);
     Value left = v_fma(e, v_fneg(e, v_fmul(e, t, t)), t, m);
-    t = v_madd(e, v_fmul(e, left, inverse), third, t);
+    t = v_madd(e, v_fmul(e, left, inverse), one_third, t);
     return cbrt_finish(e, dt, t, n, a);
 }
 

@@ -93,6 +93,7 @@ class Program:
             space = dict(clone(list(self.space.items())))
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
+                warnings.simplefilter("error", DeprecationWarning)    # what a later NumPy refuses is refused
                 try:
                     exec(line, space)
                 except Exception:
@@ -175,7 +176,7 @@ class Program:
              "np.square({a})", "np.floor({a})", "np.trunc({a})", "np.rint({a})", "np.where({a} > {b}, {a}, {c})", "np.where({a}, {b}, {c})", "({a} < {b})", "({a} == {b})", "({a} >= {b})",
              "(({a}) & ({b}))", "(({a}) | ({b}))", "(({a}) ^ ({b}))", "(({x}) << 1)", "({x} >> 2)", "np.logical_and({a}, {b})", "np.logical_not({a})", "(np.maximum({a}, {b}) + 0)", "(np.minimum({a}, {b}) + 0)",
              "np.isnan({a})", "np.isfinite({a})", "np.sign({a})", "({x}.max({axis}) + 0)", "({x}.min({axis}) + 0)", "np.clip(np.nan_to_num({x}), -9, 9).astype('int64').sum({axis})", "{x}.any({axis})", "{x}.all({axis})", "np.argmax({x})", "{x}.argmin(0)", "(({x} > 0).sum({axis}))",
-             "np.count_nonzero({x})", "np.cumsum({x}, 0)", "np.clip(np.nan_to_num({a}), -100, 100).astype('int16')", "({a}).astype('float64')", "np.asarray({a} > 0).astype('int32')", "np.concatenate(({x}, {y}))",
+             "np.intp(np.count_nonzero({x}))", "np.cumsum({x}, 0)", "np.clip(np.nan_to_num({a}), -100, 100).astype('int16')", "({a}).astype('float64')", "np.asarray({a} > 0).astype('int32')", "np.concatenate(({x}, {y}))",
              "np.stack(({x}, {y}))", "np.concatenate(({x}, {x}), -1)", "np.pad({x}, 1)", "np.pad({x}, 1, 'edge')", "np.flip({x})", "np.roll({x}, 1)", "np.roll({x}, k, 0)", "np.tile({x}, 2)", "np.repeat({x}, 2)",
              "np.zeros_like({x})", "np.full_like({x}, 3)", "np.arange(5)", "np.zeros(3)", "np.ones((2, 1), 'int32')", "np.tril({x})", "np.diff({x})", "np.fmod({a}, {b})", "np.copysign(1.0, np.nan_to_num({x}) + 0.25)", "({x} != 0).astype('int32') @ np.ones({x}.shape[::-1], 'int32')",
              "np.swapaxes({x}, 0, -1)", "{x}.reshape(-1)", "np.moveaxis({x}, 0, -1)", "np.expand_dims({x}, 0)", "{x}.T", "np.array([k, 2, 3]) + {x}[..., :1]", "np.triu({x}, 1)", "np.array({x})", "np.squeeze({x})",

@@ -232,9 +232,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 
 @implements(np.fix)
 def fix(x, out=None):
-    x = array(x)
-    r = x if x.dtype.kind in "biu" else np.trunc(x)
-    return to_out(scalar(r), out)
+    return to_out(scalar(np.trunc(array(x))), out)
 
 
 @implements(np.sinc)

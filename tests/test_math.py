@@ -222,12 +222,56 @@ def test_integer_power(libraries, rng, level):
                 np.testing.assert_array_equal(run(libraries(level, lanes), "power", code, x, down), want)
 
 
+# libm's names, where they are not NumPy's.
+LIBM = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh"}
+
+
+@pytest.fixture(scope="module")
+def worst_float32(tmp_path_factory):
+    """The largest error of a function of the library on a range of bit patterns, and the argument."""
+    out = tmp_path_factory.mktemp("every") / "every.so"
+    subprocess.run(["gcc", "-std=gnu17", "-O2", "-fPIC", "-shared", str(ROOT / "tests/c/every_float32.c"), "-o", str(out)], check=True)
+    every, libm = ctypes.CDLL(str(out)), ctypes.CDLL("libm.so.6")
+    every.worst_float32.restype = ctypes.c_double
+
+    def worst(library, name, first, count):
+        at, address = ctypes.c_uint32(), lambda lib, f: ctypes.cast(getattr(lib, f), ctypes.c_void_p)
+        error = every.worst_float32(address(library, f"{name}_f32"), address(libm, LIBM.get(name, name)), ctypes.c_uint64(first),
+                                    ctypes.c_uint64(count), ctypes.byref(at))
+        return error, np.uint32(at.value).view(np.float32)
+
+    return worst
+
+
+@pytest.mark.parametrize("name", ["exp", "arctanh"])
+def test_every_float32_finds_an_error(libraries, worst_float32, name):
+    """The judge of the slow test beside errors(), on patterns around 1 and on negative ones."""
+    level = next(v for v in ("avx512", "avx2", "sse2") if has_cpu(LEVELS[v][1]))
+    library = libraries(level, LEVELS[level][0])
+    for first in (0x3f7f0000, 0x80000000, 0xbf000000, 0x00000000):
+        x = np.arange(first, first + 2**16, dtype=np.uint32).view(np.float32)
+        error = errors(run(library, name, "f32", x), getattr(np, name)(x.astype(np.float64)))
+        assert worst_float32(library, name, first, 2**16)[0] == pytest.approx(error.max(), rel=1e-6, abs=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNARY)
-def test_every_float32(libraries, name):
+def test_every_float32(libraries, worst_float32, name):
     level = next(v for v in ("avx512", "avx2", "sse2") if has_cpu(LEVELS[v][1]))
+    library, worst = libraries(level, LEVELS[level][0]), (0, 0)
+    for first in range(0, 2**32, 2**26):
+        worst = max(worst, worst_float32(library, name, first, 2**26))
+    print(f"{name}: {worst[0]:.3f} ulp at {float(worst[1]).hex()} ({level})", flush=True)
+    assert worst[0] <= ROWS[name][1]["f32"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("code", TYPES)
+@pytest.mark.parametrize("name", BINARY)
+def test_many_pairs(libraries, rng, name, code, level):
+    """30 million pairs and more, of all exponents and where results are near the ends of the range."""
     library, worst = libraries(level, LEVELS[level][0]), 0
-    for high in range(0, 2**32, 2**22):
-        x = np.arange(high, high + 2**22, dtype=np.uint64).astype(np.uint32).view(np.float32)
-        worst = max(worst, check(library, name, "f32", x))
-    print(f"{name}: {worst:.3f} ulp ({level})")
+    for _ in range(10):
+        worst = max(worst, check(library, name, code, *binary_points(rng, name, code, 1_000_000)))
+    print(f"{name} {code}: {worst:.3f} ulp ({level})", flush=True)

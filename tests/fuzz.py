@@ -89,8 +89,9 @@ class Program:
     def grow(self):
         """Adds a line that NumPy runs."""
         for _ in range(20):
-            line = self.random.choice(self.STATEMENTS)(self)
-            space = dict(clone(list(self.space.items())))
+            statement = self.random.choice(self.STATEMENTS)
+            line, writes = statement(self), statement not in (Program.assign, Program.view)
+            space = dict(clone(list(self.space.items()))) if writes else dict(self.space)
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 warnings.simplefilter("error", DeprecationWarning)    # what a later NumPy refuses is refused
@@ -100,7 +101,10 @@ class Program:
                     continue
             if all(self.admissible(v) for v in space.values()):
                 self.lines.append(line)
-                self.again()
+                if writes:
+                    self.again()
+                else:
+                    self.keep(space)
                 return
 
     def again(self):
@@ -114,6 +118,9 @@ class Program:
             except Exception:                               # legal on copies alone
                 self.lines.pop()
                 return
+        self.keep(space)
+
+    def keep(self, space):
         self.space = {k: v for k, v in space.items() if not k.startswith("__")}
 
     def admissible(self, v):

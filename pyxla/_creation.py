@@ -286,6 +286,16 @@ def _prepare():
         _shims[name] = f, f.__code__, _shim(_redirect(name, ours))
 
 
+def calls(f):
+    """The ways in which Python code calls a function written in C; csrc/py/hooks.c looks at the stack then."""
+    for _ in range(20):                                     # until the interpreter has specialised the calls
+        f()
+        f(1)
+        f(1, x=2)
+        f(*(1,), **{"x": 2})
+    return [f(1) for _ in range(2)]
+
+
 def install():
     """Called by csrc/py/hooks.c when the first trace of the process begins (and no other runs)."""
     if not _shims:

@@ -242,11 +242,10 @@ def body(k):
         f.cache_clear()
         pyxla.clear_kernels()
 want = f(x)
-end = time.monotonic() + 4
-k = 0
-while time.monotonic() < end:
+start, k = time.monotonic(), 0
+while time.monotonic() < start + 4 or (min(count, good) < 11 and time.monotonic() < start + 100):
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.0005 * 1.2 ** (k % 32))
+        signal.setitimer(signal.ITIMER_REAL, 0.0005 * 1.2 ** (k % 45))
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         k += 1
         body(k)

@@ -32,11 +32,13 @@ static int active;                /* running traces of the process */
 static bool disabled;
 static PyObject *install, *uninstall;
 
-/* Compiled extensions have no Python frame: what they make for themselves is not the user's array. (The interpreter's code is known by
- * a function that no version defines in a header, as 3.10 does PyObject_Vectorcall.) */
+/* The interpreter's code is known by a function that no version defines in a header, as 3.10 does PyObject_Vectorcall. */
+static const void *const interpreter = (const void *)PyEval_EvalCode;
+
+/* Compiled extensions have no Python frame: what they make for themselves is not the user's array. */
 static bool redirected(const Hook *h)
 {
-    return trace_current() && h->creator && !caller_is_numpy() && !caller_is_foreign((const void *)PyEval_EvalCode);
+    return trace_current() && h->creator && !caller_is_numpy() && !caller_is_foreign(interpreter);
 }
 
 static PyObject *call_fast(const Hook *h, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
@@ -146,6 +148,37 @@ bool hooks_init(void)
     return np && adopt_init() && math_hooks_init();
 }
 
+static bool evaluating;
+
+static PyObject *probe(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+    (void)self, (void)args, (void)n, (void)kwnames;
+    caller_learn(interpreter, evaluating);
+    Py_RETURN_NONE;
+}
+static PyMethodDef probe_method = {"probe", (PyCFunction)(void (*)(void))probe, METH_FASTCALL | METH_KEYWORDS, NULL};
+
+static bool dropped(PyObject *o)
+{
+    Py_XDECREF(o);
+    return o != NULL;
+}
+
+/* Shows caller.c a call as extensions make it and, from `calls`, as Python code does. */
+static bool learn_caller(PyObject *calls)
+{
+    PyObject *f = PyCFunction_New(&probe_method, NULL), *none = f ? PyTuple_New(0) : NULL;
+    evaluating = false;
+    bool ok = none && dropped(PyObject_CallOneArg(f, Py_None)) && dropped(PyObject_Call(f, none, NULL)) && dropped(PyObject_CallNoArgs(f))
+        && dropped(PyObject_CallFunction(f, "i", 1)) && dropped(PyObject_CallFunctionObjArgs(f, Py_None, NULL))
+        && dropped(PyObject_CallObject(f, none)) && dropped(PyObject_Vectorcall(f, &none, 1, NULL));
+    evaluating = true;
+    ok = ok && dropped(PyObject_CallOneArg(calls, f));
+    Py_XDECREF(f);
+    Py_XDECREF(none);
+    return ok;
+}
+
 /* pyxla/_creation.py, imported at the first trace, which registers what the hooks call. */
 static bool load_creators(void)
 {
@@ -153,7 +186,9 @@ static bool load_creators(void)
         return true;
     PyObject *module = PyImport_ImportModule("pyxla._creation");
     PyObject *on = module ? PyObject_GetAttrString(module, "install") : NULL;
-    uninstall = on ? PyObject_GetAttrString(module, "uninstall") : NULL;
+    PyObject *calls = on ? PyObject_GetAttrString(module, "calls") : NULL;
+    uninstall = calls && learn_caller(calls) ? PyObject_GetAttrString(module, "uninstall") : NULL;
+    Py_XDECREF(calls);
     for (int k = 0; uninstall && k < HOOK_COUNT; k++)
         hooks[k].creator = PyDict_GetItemString(core_creators, hooks[k].name);
     Py_XDECREF(module);

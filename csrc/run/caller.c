@@ -4,9 +4,10 @@
 #include <string.h>
 #if __has_include(<execinfo.h>)
 #include <execinfo.h>
+#include <unwind.h>
 #endif
 
-enum { MOST_FRAMES = 16 };
+enum { MOST_FRAMES = 16, MOST_FUNCTIONS = 32 };
 
 static const void *object_of(const void *address, const char **symbol)
 {
@@ -17,20 +18,72 @@ static const void *object_of(const void *address, const char **symbol)
     return info.dli_fbase;
 }
 
+#if __has_include(<execinfo.h>)
+typedef struct { const void *at[MOST_FUNCTIONS]; int n; } Functions;
+static Functions helpers, loops;  /* of the interpreter; loops: seen above a call from Python code */
+
+static bool holds(const Functions *f, const void *function)
+{
+    for (int k = 0; k < f->n; k++)
+        if (f->at[k] == function) return true;
+    return false;
+}
+
+/* The function that a return address lies in; a part that the compiler moved away counts as one of its own. */
+static const void *function_of(const void *address) { return _Unwind_FindEnclosingFunction((char *)address - 1); }
+
+/* The stack's return addresses, their number; *first: the first one outside of our own code. */
+static int frames_above(void *frame[MOST_FRAMES], const void *ours, int *first)
+{
+    const char *symbol;
+    int n = backtrace(frame, MOST_FRAMES), i = 0;
+    while (i < n && object_of(frame[i], &symbol) != ours)    /* a sanitizer's own backtrace() stands in front */
+        i++;
+    while (i < n && object_of(frame[i], &symbol) == ours)
+        i++;
+    *first = i;
+    return n;
+}
+
+static bool is_loop(const void *address, const char *symbol)
+{
+    if (symbol && strstr(symbol, "EvalFrame")) return true;
+    const void *function = function_of(address);
+    return holds(&loops, function) && !holds(&helpers, function);
+}
+#endif
+
+void caller_learn(const void *interpreter, bool evaluating)
+{
+#if __has_include(<execinfo.h>)
+    void *frame[MOST_FRAMES];
+    const char *symbol;
+    const void *ours = object_of((const void *)caller_learn, &symbol), *python = object_of(interpreter, &symbol);
+    Functions *to = evaluating ? &loops : &helpers;
+    int i, n = frames_above(frame, ours, &i);
+    for (; i < n && object_of(frame[i], &symbol) == python; i++) {
+        const void *function = function_of(frame[i]);
+        if (function && !holds(to, function) && to->n < MOST_FUNCTIONS)
+            to->at[to->n++] = function;
+    }
+#else
+    (void)interpreter;
+    (void)evaluating;
+#endif
+}
+
 bool caller_is_foreign(const void *interpreter)
 {
 #if __has_include(<execinfo.h>)
     void *frame[MOST_FRAMES];
     const char *symbol;
     const void *ours = object_of((const void *)caller_is_foreign, &symbol), *python = object_of(interpreter, &symbol);
-    int n = backtrace(frame, MOST_FRAMES), i = 0;
-    while (i < n && object_of(frame[i], &symbol) != ours)    /* a sanitizer's own backtrace() stands in front */
-        i++;
+    int i, n = frames_above(frame, ours, &i);
     for (; i < n; i++) {
         const void *object = object_of(frame[i], &symbol);
         if (object == ours) continue;
         if (object != python) return true;
-        if (symbol && strstr(symbol, "EvalFrame")) return false;
+        if (is_loop(frame[i], symbol)) return false;
     }
 #else
     (void)interpreter;

@@ -117,6 +117,9 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     return y if dtype is None else _core.cast(y, np.dtype(dtype))
 
 
+SPARSE_IN_A_LIST = isinstance(np.meshgrid(0, copy=False, sparse=True), list)      # before NumPy 2.5
+
+
 @implements(np.meshgrid)
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     if indexing not in ("xy", "ij"):
@@ -130,7 +133,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
         out = [_core.broadcast(x, shape) for x in out]
     if copy:
         return tuple(_core.copy(x) for x in out)
-    return out if sparse else tuple(out)
+    return out if sparse and SPARSE_IN_A_LIST else tuple(out)
 
 
 @implements(np.asarray_chkfinite)

@@ -82,7 +82,7 @@ def call(name, inputs, signature):
     results = result_types(name, arrays, gives)
     handler = np.geterrcall() if np.geterr()["invalid"] == "call" else None
     numbers = NAMES.index(name), HANDLERS.index(handler)
-    if name == "qr_r_raw":
+    if name.startswith("qr_r_raw"):         # _m, _n before NumPy 2.2
         a, tau = run_qr(arrays, ((takes, arrays[0].shape), *results), *numbers)
         inputs[0][...] = a
         return tau
@@ -247,12 +247,17 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
     return np.matmul(np.swapaxes(vt, -1, -2), np.multiply(s[..., None], np.swapaxes(u, -1, -2)))
 
 
+def lstsq_gufunc(a):
+    """Its name: before NumPy 2.2 there are two."""
+    return "lstsq" if hasattr(_umath_linalg, "lstsq") else "lstsq_m" if a.shape[0] <= a.shape[1] else "lstsq_n"
+
+
 @host
 def run_lstsq(results, a, b, rcond):
     """Residuals that somebody reads must be there: NumPy gives none where the rank is not full."""
     x, residuals, rank, s = results
     with raising(HANDLERS.index(_linalg._raise_linalgerror_lstsq)):
-        out = _umath_linalg.lstsq(a, b, rcond, out=results)
+        out = getattr(_umath_linalg, lstsq_gufunc(a))(a, b, rcond, out=results)
     if residuals is not None and out[2] != a.shape[1]:
         raise _core.UnsupportedError("the residuals of np.linalg.lstsq of a matrix that has not full rank (NumPy gives none) are not "
                                      "in a jitted function; do not use them")
@@ -274,7 +279,7 @@ def lstsq(a, b, rcond=None):
     arrays = [array(a, t), array(b, t), array(rcond, _linalg._realType(t))]
     if arrays[2].ndim:
         raise ValueError("only length-1 arrays can be converted to Python scalars")
-    types = result_types("lstsq", arrays, (t, arrays[2].dtype, np.intc, arrays[2].dtype))
+    types = result_types(lstsq_gufunc(a), arrays, (t, arrays[2].dtype, np.intc, arrays[2].dtype))
     x, residuals, rank, s = run_lstsq(arrays, types)
     x = _core.full(x.shape, x.dtype, 0) if m == 0 else x[..., :k]
     residuals = _core.full((0,), real, 0) if m <= n else residuals[..., :k].astype(real, copy=False)

@@ -196,8 +196,25 @@ static int add_types(PyObject *module)
     return state.memory_info_type && PyModule_AddObjectRef(module, "MemoryInfo", state.memory_info_type) == 0;
 }
 
+/* A free-threaded interpreter takes the lock when it loads us, unless its user forbids that. */
+static bool have_gil(void)
+{
+#ifdef Py_GIL_DISABLED
+    PyObject *enabled = PySys_GetObject("_is_gil_enabled"), *r = enabled ? PyObject_CallNoArgs(enabled) : NULL;
+    bool off = r == Py_False;
+    Py_XDECREF(r);
+    if (off)
+        PyErr_SetString(PyExc_ImportError, "pyxla needs Python's global lock: run without PYTHON_GIL=0 and -X gil=0");
+    return r && !off;
+#else
+    return true;
+#endif
+}
+
 static int module_exec(PyObject *module)
 {
+    if (!have_gil())
+        return -1;
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_ImportError, "pyxla cannot be used in a subinterpreter, and neither can NumPy");
         return -1;

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 
 from . import _core
-from ._np import _args
+from ._np import _args, extents
 
 creators = _core._creators
 
@@ -127,6 +127,9 @@ def asfortranarray(a, dtype=None, *, like=None):
 
 @creator
 def arange(*args, dtype=None, device=None, like=None, **kwargs):
+    if any(map(_core.is_extent, args)) and not kwargs:
+        ramp = extents.ramp(*args)
+        return ramp if dtype is None else _core.cast(ramp, np.dtype(dtype))
     args = [_core.concrete(v) for v in args]
     kwargs = {k: _core.concrete(v) for k, v in kwargs.items()}
     a = np.arange(*args, dtype=dtype, **kwargs)

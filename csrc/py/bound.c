@@ -1,5 +1,6 @@
 #include "py/entry.h"
 #include "py/error.h"
+#include "py/staged.h"
 #include "py/state.h"
 
 enum { MAX_BOUNDS = 16 };
@@ -156,6 +157,27 @@ static void fill_took(Bound *b)
         b->ns += b->plan->launches.at[k].ns;
 }
 
+/* The first stage; the others are planned when their extents are met. */
+static bool plan_stages(Bound *b, const Record *r, int threads, Costs *costs)
+{
+    const Entry *e = b->entry;
+    b->layout = PyMem_Calloc(e->ninputs + 1, sizeof *b->layout);
+    if (!b->layout) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (uint32_t k = 0; k < e->noutputs; k++)
+        b->took[k] = -1;
+    for (uint32_t k = 0; k < e->ninputs; k++) {
+        plan_input(e, k, r, &b->layout[k]);
+        b->layout[k].donated = false;
+    }
+    b->stages = stage_root(e, b->layout, threads, costs);
+    if (b->stages)
+        b->plan = b->stages->plan;
+    return b->stages != NULL;
+}
+
 static bool plan_bound(Bound *b, const Record *r)
 {
     const Entry *e = b->entry;
@@ -220,10 +242,10 @@ Bound *bound_make(Entry *e, const Record *r, int threads, Costs *costs)
     b->refs = 1;
     b->entry = e;
     e->refs++;
-    bool ok = check_written_layout(e, r) && fill_lay(b, r) && plan_bound(b, r);
+    bool ok = check_written_layout(e, r) && fill_lay(b, r) && (e->staged ? plan_stages(b, r, threads, costs) : plan_bound(b, r));
     costs->plan += now_seconds() - start;
     CompileStats stats = {0};
-    if (ok && b->plan && b->plan->kernels.len && !state.interp)
+    if (ok && !e->staged && b->plan && b->plan->kernels.len && !state.interp)
         ok = compile_bound(b, &stats);
     costs->compile += stats.seconds;
     costs->compiled += stats.compiled;
@@ -240,6 +262,8 @@ static void bound_free(Bound *b)
     for (uint32_t k = 0; b->code && k < b->plan->kernels.len; k++)
         code_unref(b->code[k]);
     PyMem_Free(b->code);
+    PyMem_Free(b->layout);
+    stage_unref(b->stages);
     arena_free(b->arena);
     PyMem_Free(b->lay);
     PyMem_Free(b->took);

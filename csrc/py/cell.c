@@ -230,6 +230,9 @@ bool tracer_writable(Tracer *x)
     if (x->cell->owner == OWNER_CAPTURED)
         return refuse(error_class(ERR_LIMIT), "a store into a captured array (a global, closure variable or attribute): pass the array as an "
                       "argument, then it is written back; or store into a copy");
+    if (x->cell->frozen)
+        return refuse(error_class(ERR_UNSUPPORTED), "a store into an array whose size depends on data and of which a part or another view is in use: "
+                      "store into a .copy()");
     if (x->map && x->map->readonly && x->viewed == LAYOUT_UNKNOWN && !x->cell->readonly)
         return refuse(error_class(ERR_UNSUPPORTED), "a store into a reshaped or flattened version of a broadcast array: whether NumPy made it a copy depends "
                       "on the memory layout; take a .copy() of it before the store");

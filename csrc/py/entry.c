@@ -1,5 +1,6 @@
 #include "py/entry.h"
 #include <time.h>
+#include "opt/stage.h"
 #include "py/error.h"
 #include "py/log.h"
 #include "py/state.h"
@@ -214,11 +215,7 @@ static bool fill_output(Output *o, const Graph *g, Id id)
     *o = (Output){.dtype = n->dtype, .rank = n->rank, .into = -1, .bytes = dtype_info[n->dtype].bytes};
     for (int k = 0; k < n->rank; k++) {
         o->shape[k] = node_shape(g, id)[k];
-        if (o->shape[k] < 0) {
-            PyErr_SetString(state.unsupported_error, "a result whose size depends on data is not supported");
-            return false;
-        }
-        if (__builtin_mul_overflow(o->bytes, (size_t)o->shape[k], &o->bytes)) {
+        if (o->shape[k] >= 0 && __builtin_mul_overflow(o->bytes, (size_t)o->shape[k], &o->bytes)) {
             PyErr_SetString(PyExc_MemoryError, "a result is larger than the address space");
             return false;
         }
@@ -267,6 +264,7 @@ static bool fill_outputs(Entry *e)
             return false;
     mark_scalars(e);
     mark_ordered(e);
+    e->staged = stage_needed(g);
     return true;
 }
 

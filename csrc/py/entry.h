@@ -45,6 +45,7 @@ struct Entry {
     uint32_t nresults, noutputs, ninputs, nwritten, ncaptured;
     uint32_t nregs, nguards;      /* nregs: 0 if nothing reads a register */
     bool cached;                  /* it is in the cache */
+    bool staged;                  /* shapes depend on data */
     bool plain;                   /* registers are leaves: nothing to compute */
     Bound *bounds;                /* most recently used first */
     uint32_t nbounds;
@@ -64,6 +65,8 @@ struct Bound {
     Code **code;
     Exec exec;
     double ns;                    /* estimated time of a run on one core */
+    struct StageNode *stages;     /* of a graph whose shapes depend on data (staged.h): `plan` is the first stage's; else NULL */
+    PlanInput *layout;            /* ... and the layouts of the inputs */
 };
 
 /* What making them cost; added to. */

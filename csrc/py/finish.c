@@ -109,6 +109,13 @@ static bool result_local(Trace *t, Tracer *x, TraceResult *out)
 static bool result(Trace *t, PyObject *leaf, TraceResult *out)
 {
     *out = (TraceResult){.kind = RESULT_OBJECT};
+    if (is_extent(leaf)) {
+        Tracer *x = extent_tracer(leaf);
+        bool ok = x && tracer_trace(x) == t && result_value(t, x, out);
+        out->python_number = true;
+        Py_XDECREF(x);
+        return ok;
+    }
     if (!is_tracer(leaf)) {
         out->object = leaf;
         return true;

@@ -128,11 +128,43 @@ static Id index_in_range(Trace *t, Id i, int64_t n)
     return hi >= n ? graph_binary(g, OP_minimum, i, broadcast_to(g, graph_const(g, DT_int64, n - 1), shape, rank)) : i;
 }
 
+/* As index_in_range(), of an axis whose extent is the int64 scalar n. */
+static Id index_in_extent(Trace *t, Id i, Id n)
+{
+    Graph *g = t->graph;
+    i = graph_cast(g, i, DT_int64);
+    if (!i || !n)
+        return 0;
+    const Dim *shape = node_shape(g, i);
+    int rank = node_at(g, i)->rank;
+    Id zero = broadcast_to(g, graph_const(g, DT_int64, 0), shape, rank), extent = broadcast_to(g, n, shape, rank);
+    Id one = broadcast_to(g, graph_const(g, DT_int64, 1), shape, rank);
+    i = graph_where(g, graph_binary(g, OP_less, i, zero), graph_binary(g, OP_add, i, extent), i);
+    Id ok = graph_binary(g, OP_logical_and, graph_binary(g, OP_less_equal, zero, i), graph_binary(g, OP_less, i, extent));
+    if (!graph_check(g, ok, CHECK_INDEX))
+        return 0;
+    return graph_binary(g, OP_maximum, graph_binary(g, OP_minimum, i, graph_binary(g, OP_subtract, extent, one)), zero);
+}
+
+PyObject *prim_freeze(PyObject *m, PyObject *o)
+{
+    (void)m;
+    if (is_tracer(o))
+        cell_freeze(((Tracer *)o)->cell);
+    return Py_NewRef(o);
+}
+
 PyObject *prim_index(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
     Trace *t = begin("index", n, 2);
     Id i = t ? array_node(t, args[0]) : 0;
+    if (i && is_extent(args[1])) {
+        Tracer *n_tracer = extent_tracer(args[1]);
+        Id of = n_tracer ? tracer_node(n_tracer) : 0;
+        Py_XDECREF(n_tracer);
+        return of ? tracer_array(t, index_in_extent(t, i, of), LAYOUT_C) : NULL;
+    }
     int64_t extent = i ? PyLong_AsLongLong(args[1]) : -1;
     if (!i || PyErr_Occurred())
         return NULL;

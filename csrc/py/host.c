@@ -174,14 +174,12 @@ static bool push(Attrs *a, int64_t v)
     return true;
 }
 
-static bool push_ints(Attrs *a, PyObject *tuple, bool count)
+static bool push_ints(Attrs *a, PyObject *tuple)
 {
     if (!PyTuple_Check(tuple)) {
         PyErr_SetString(PyExc_TypeError, "host() needs tuples of integers");
         return false;
     }
-    if (count && !push(a, PyTuple_GET_SIZE(tuple)))
-        return false;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple); k++) {
         int64_t v = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, k));
         if ((v == -1 && PyErr_Occurred()) || !push(a, v))
@@ -191,7 +189,7 @@ static bool push_ints(Attrs *a, PyObject *tuple, bool count)
 }
 
 /* The (dtype, shape) pairs of the results. */
-static bool push_results(Attrs *a, PyObject *results)
+static bool push_results(Trace *t, Attrs *a, PyObject *results)
 {
     if (!PyTuple_Check(results) || !push(a, PyTuple_GET_SIZE(results)))
         return false;
@@ -202,8 +200,13 @@ static bool push_results(Attrs *a, PyObject *results)
             return false;
         Dtype type = dtype_from_numpy((PyObject *)d, "result of a host function");
         Py_DECREF(d);
-        if (type == DT_COUNT || !push(a, type) || !push_ints(a, shape, true))
+        Dim dims[MAX_RANK];
+        int rank = type == DT_COUNT ? -1 : read_dims(t, shape, dims);
+        if (rank < 0 || !push(a, type) || !push(a, rank))
             return false;
+        for (int d = 0; d < rank; d++)
+            if (!push(a, dims[d]))
+                return false;
     }
     return true;
 }
@@ -249,7 +252,7 @@ static PyObject *core_host(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     }
     Trace *t = op_begin();
-    if (!t || !push(&a, function) || !push_results(&a, results) || !push_ints(&a, numbers, false) || !read_inputs(t, inputs, in))
+    if (!t || !push(&a, function) || !push_results(t, &a, results) || !push_ints(&a, numbers) || !read_inputs(t, inputs, in))
         return NULL;
     int nin = (int)PyTuple_GET_SIZE(inputs);
     Id call = graph_add(t->graph, OP_host, in, nin, words, (int)a.len, DT_COUNT, NULL, 0);

@@ -156,7 +156,7 @@ static bool is_advanced(PyObject *item)
         Tracer *x = (Tracer *)item;
         return x->kind != TRACER_PYTHON_SCALAR && (tracer_rank(x) || tracer_dtype(x) == DT_bool_);
     }
-    return PyArray_Check(item) || PyList_Check(item) || PyTuple_Check(item) || PyBool_Check(item) || PyArray_IsScalar(item, Bool);
+    return is_extent(item) || PyArray_Check(item) || PyList_Check(item) || PyTuple_Check(item) || PyBool_Check(item) || PyArray_IsScalar(item, Bool);
 }
 
 static bool key_advanced(PyObject *key)
@@ -225,7 +225,7 @@ PyObject *tracer_getitem(PyObject *self, PyObject *key)
 {
     Trace *t = subscript_trace(self, "is not subscriptable");
     Key k;
-    if (t && key_advanced(key))
+    if (t && (key_advanced(key) || tracer_dynamic((Tracer *)self)))
         return call_advanced("__getitem__", self, key, NULL);
     if (!t || !key_read(&k, t, (Tracer *)self, key))
         return NULL;
@@ -246,6 +246,13 @@ PyObject *tracer_item(PyObject *self, Py_ssize_t i)
 
 /* ---- writes ---- */
 
+/* Whether a key is `...` or `:`. */
+static bool is_whole(PyObject *key)
+{
+    PySliceObject *s = (PySliceObject *)key;
+    return key == Py_Ellipsis || (PySlice_Check(key) && s->start == Py_None && s->stop == Py_None && s->step == Py_None);
+}
+
 int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
 {
     Tracer *x = (Tracer *)self;
@@ -256,7 +263,11 @@ int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
         PyErr_SetString(PyExc_ValueError, "cannot delete array elements");
         return -1;
     }
-    if (key_advanced(key)) {
+    if (tracer_dynamic(x) && is_whole(key)) {
+        Id all = value_for_store(t, value, tracer_dtype(x), tracer_shape(x), tracer_rank(x));
+        return all && tracer_store(x, all) ? 0 : -1;
+    }
+    if (key_advanced(key) || tracer_dynamic(x)) {
         PyObject *done = call_advanced("__setitem__", self, key, value);
         Py_XDECREF(done);
         return done ? 0 : -1;

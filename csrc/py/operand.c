@@ -77,6 +77,13 @@ bool operand_read(Trace *t, PyObject *o, Operand *out, bool sequences)
     }
     if (PyArray_CheckExact(o))
         return read_array(t, o, out);
+    if (is_extent(o)) {
+        Tracer *x = extent_tracer(o);
+        bool ok = x && read_tracer(t, x, out);
+        out->code = out->code == DT_int64 ? CODE_INT : CODE_FLOAT;
+        Py_XDECREF(x);
+        return ok;
+    }
     if (PyArray_IsScalar(o, Generic))
         return read_generic(t, o, out);
     if (PyArray_Check(o)) {

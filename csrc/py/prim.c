@@ -115,6 +115,10 @@ static PyObject *basic_view(Tracer *x, int rank, const int8_t *axis, const int64
 
 PyObject *tracer_transpose(Tracer *x, const int *perm)
 {
+    if (tracer_dynamic(x)) {
+        Id node = tracer_node(x);
+        return node ? tracer_derived(x, graph_transpose(x->cell->trace->graph, node, perm)) : NULL;
+    }
     int8_t axis[MAX_RANK];
     int64_t shape[MAX_RANK];
     int rank = tracer_rank(x);
@@ -190,6 +194,8 @@ PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank)
 /* The same elements in C order: x as it is, or a copy where NumPy would make one. */
 static PyObject *tracer_contiguous(Tracer *x)
 {
+    if (tracer_dynamic(x))
+        return Py_NewRef(x);
     const Trace *t = x->cell->trace;
     if (x->cell->origin && x->cell->origin_as == LAYOUT_UNKNOWN)
         return tracer_copy(x);
@@ -262,12 +268,33 @@ static bool complete_shape(const Tracer *x, int64_t *shape, int rank, PyObject *
     return false;
 }
 
+static bool names_extent(PyObject *shape)
+{
+    for (Py_ssize_t k = 0; PyTuple_Check(shape) && k < PyTuple_GET_SIZE(shape); k++)
+        if (is_extent(PyTuple_GET_ITEM(shape, k)))
+            return true;
+    return false;
+}
+
+/* A reshape or broadcast where an extent is known only in the run; takes the reference to x over. */
+static PyObject *derive_shape(Tracer *x, Id node, Op op, PyObject *shape)
+{
+    Trace *t = x->cell->trace;
+    Dim dims[MAX_RANK];
+    int rank = read_dims(t, shape, dims);
+    PyObject *r = rank < 0 ? NULL : tracer_derived(x, graph_add(t->graph, op, &node, 1, dims, rank, DT_COUNT, NULL, 0));
+    Py_DECREF(x);
+    return r;
+}
+
 static PyObject *prim_reshape(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
     int64_t shape[MAX_RANK];
     Id node;
     Tracer *x = arity("reshape", n, 2, 2) ? operand(op_begin(), args[0], &node) : NULL;
+    if (x && (tracer_dynamic(x) || names_extent(args[1])))
+        return derive_shape(x, node, OP_reshape, args[1]);
     int rank = x ? read_ints(args[1], shape) : -1;
     PyObject *r = rank >= 0 && complete_shape(x, shape, rank, args[1]) ? tracer_reshape(x, shape, rank) : NULL;
     Py_XDECREF(x);
@@ -325,6 +352,8 @@ static PyObject *prim_broadcast(PyObject *m, PyObject *const *args, Py_ssize_t n
     int64_t shape[MAX_RANK];
     Id node;
     Tracer *x = arity("broadcast", n, 2, 2) ? operand(op_begin(), args[0], &node) : NULL;
+    if (x && (tracer_dynamic(x) || names_extent(args[1])))
+        return derive_shape(x, node, OP_broadcast, args[1]);
     int rank = x ? read_ints(args[1], shape) : -1;
     PyObject *r = rank >= 0 ? broadcast_view(x, shape, rank, args[1]) : NULL;
     Py_XDECREF(x);
@@ -351,7 +380,14 @@ static PyObject *prim_slice(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Id node;
     Tracer *x = arity("slice", n, 4, 4) ? operand(op_begin(), args[0], &node) : NULL;
     int rank = x ? tracer_rank(x) : -1;
-    bool ok = x && read_ints(args[1], start) == rank && read_ints(args[2], step) == rank && read_ints(args[3], shape) == rank;
+    bool ok = x && read_ints(args[1], start) == rank && read_ints(args[2], step) == rank;
+    if (ok && tracer_dynamic(x)) {
+        PyObject *part = read_dims(x->cell->trace, args[3], shape) == rank
+                       ? tracer_derived(x, graph_slice_const(x->cell->trace->graph, node, start, step, shape)) : NULL;
+        Py_DECREF(x);
+        return part;
+    }
+    ok = ok && read_ints(args[3], shape) == rank;
     if (x && !ok && !PyErr_Occurred())
         PyErr_SetString(PyExc_ValueError, "slice() needs a start, a step and an extent per axis");
     for (int k = 0; k < rank; k++)
@@ -444,15 +480,10 @@ static PyObject *prim_full(PyObject *m, PyObject *const *args, Py_ssize_t n)
     (void)m;
     int64_t shape[MAX_RANK];
     Trace *t = arity("full", n, 3, 3) ? op_begin() : NULL;
-    int rank = t ? read_ints(args[0], shape) : -1;
+    int rank = t ? read_dims(t, args[0], shape) : -1;
     Dtype d = rank < 0 ? DT_COUNT : read_dtype(args[1]);
     if (d == DT_COUNT)
         return NULL;
-    for (int k = 0; k < rank; k++)
-        if (shape[k] < 0) {
-            PyErr_SetString(PyExc_ValueError, "negative dimensions are not allowed");
-            return NULL;
-        }
     Id id = value_for_store(t, args[2], d, shape, rank);
     return id ? tracer_array(t, id, LAYOUT_C) : NULL;
 }
@@ -461,6 +492,13 @@ static PyObject *prim_iota(PyObject *m, PyObject *o)
 {
     (void)m;
     Trace *t = op_begin();
+    if (t && is_extent(o)) {
+        Dim d;
+        PyObject *one = PyTuple_Pack(1, o);
+        int rank = one ? read_dims(t, one, &d) : -1;
+        Py_XDECREF(one);
+        return rank < 0 ? NULL : tracer_array(t, graph_iota(t->graph, d), LAYOUT_C);
+    }
     Py_ssize_t n = t ? PyNumber_AsSsize_t(o, PyExc_OverflowError) : -1;
     if (n == -1 && PyErr_Occurred())
         return NULL;
@@ -749,6 +787,21 @@ static PyObject *prim_is_tracer(PyObject *m, PyObject *o)
     return PyBool_FromLong(is_tracer(o));
 }
 
+static PyObject *prim_is_concrete(PyObject *m, PyObject *o)
+{
+    (void)m;
+    if (!is_tracer(o) || ((Tracer *)o)->kind == TRACER_PYTHON_SCALAR)
+        return PyBool_FromLong(!is_extent(o));
+    Id node = tracer_node((Tracer *)o);
+    return node ? PyBool_FromLong(!tracer_dynamic((Tracer *)o) && !(trace_depends(((Tracer *)o)->cell->trace, node) & DEPENDS_ARGUMENTS)) : NULL;
+}
+
+static PyObject *prim_is_extent(PyObject *m, PyObject *o)
+{
+    (void)m;
+    return PyBool_FromLong(is_extent(o));
+}
+
 static PyObject *prim_is_scalar_tracer(PyObject *m, PyObject *o)
 {
     (void)m;
@@ -841,6 +894,10 @@ PyMethodDef prim_methods[] = {
     FAST(reduce, "reduce(op, x, axes, ddof=0.0): axes in 0 .. ndim - 1, which disappear"),
     FAST(scan, "scan(op, x, axis)"),
     FAST(dot, "dot(a, b): (..., m, k) x (..., k, n)"),
+    {"_extent_type", prim_extent_type, METH_O, "_extent_type(cls): the class of extents that are known only in the run"},
+    {"is_concrete", prim_is_concrete, METH_O, "whether the value of a tracer is known, or can be computed now"},
+    {"is_extent", prim_is_extent, METH_O, "whether x is an extent that is known only in the run"},
+    {"freeze", prim_freeze, METH_O, "freeze(x): x, which may not be written to from here on"},
     FAST(gather, "gather(x, (i, ...)): x[i, ...] with int64 arrays in range for the leading axes"),
     FAST(scatter, "scatter(x, v, op, axes, (i, ...)): writes x[..., i, ...] = v, or op.at(x, (..., i, ...), v); axes: bit mask of those indexed; v: the index arrays' axes first"),
     FAST(index, "index(i, n): integers as int64 in 0 .. n - 1 (n >= 1), checked when the function runs"),

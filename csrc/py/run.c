@@ -7,6 +7,7 @@
 #include "py/host.h"
 #include "py/jit.h"
 #include "py/result.h"
+#include "py/staged.h"
 #include "py/state.h"
 
 #define GIL_NS 10e3             /* shorter runs keep the GIL: giving it up and taking it back costs 70 ns, and more when contended */
@@ -205,6 +206,8 @@ static PyArrayObject *viewed_input(const Entry *e, uint32_t k, const Record *r)
 static PyObject *make_new(const TraceResult *res, const Entry *e, const Frame *f)
 {
     const Output *o = &e->outputs[res->output];
+    if (res->python_number && o->scalar)
+        return o->dtype == DT_int64 ? PyLong_FromLongLong(*(int64_t *)f->out[res->output]) : PyFloat_FromDouble(*(double *)f->out[res->output]);
     if (o->scalar)
         return PyArray_Scalar(f->out[res->output], o->descr, NULL);
     PyObject *a = f->array[res->output];
@@ -248,8 +251,9 @@ static PyObject *make_tree(const Entry *e, const Record *r, const Registers *reg
 
 typedef struct {
     const Exec *exec;
-    Frame *frame;
-    bool checked;
+    int64_t *words;
+    void **in, **out;
+    const char **lo, **hi;        /* NULL: the plan is not checked */
     atomic_int stop;
     _Atomic int64_t status;
     fenv_t mode;
@@ -259,8 +263,7 @@ typedef struct {
 
 static int64_t job_exec(Job *j, const atomic_int *stop)
 {
-    const Frame *f = j->frame;
-    return exec_run(j->exec, f->words, f->in, f->out, j->checked ? f->lo : NULL, j->checked ? f->hi : NULL, stop, &j->failure);
+    return exec_run(j->exec, j->words, j->in, j->out, j->lo, j->hi, stop, &j->failure);
 }
 
 static void job_thread(void *arg)
@@ -308,24 +311,23 @@ static bool job_long(Job *j)
     return started;
 }
 
-static int64_t run_plan(const Bound *b, Frame *f, HostFailure *failure)
+/* The run's status; `ns`: what it is estimated to take. */
+static int64_t run_job(Job *j, double ns)
 {
-    Job j = {.exec = &b->exec, .frame = f, .checked = state.checked};
-    bool done = b->ns < GIL_NS;
+    bool done = ns < GIL_NS;
     if (done)
-        j.status = job_exec(&j, NULL);
+        j->status = job_exec(j, NULL);
     else
-        done = b->ns > INTERRUPT_NS && sees_signals() && job_long(&j);
+        done = ns > INTERRUPT_NS && sees_signals() && job_long(j);
     if (!done) {
         Py_BEGIN_ALLOW_THREADS
-        j.status = job_exec(&j, NULL);
+        j->status = job_exec(j, NULL);
         Py_END_ALLOW_THREADS
     }
-    *failure = j.failure;
-    return j.status;
+    return j->status;
 }
 
-static bool check_status(int64_t status, const Bound *b, HostFailure *failure)
+static bool check_status(int64_t status, const Plan *plan, const Entry *e, HostFailure *failure)
 {
     if (PyErr_Occurred())
         host_forget(failure);
@@ -338,10 +340,69 @@ static bool check_status(int64_t status, const Bound *b, HostFailure *failure)
     else if (status == -2)
         PyErr_SetNone(PyExc_KeyboardInterrupt);
     else if (status == -4)
-        host_raise(failure, b->plan, b->entry->trace);
+        host_raise(failure, plan, e->trace);
     else
-        error_raise_check(b->plan, status, b->entry->trace);
+        error_raise_check(plan, status, e->trace);
     return false;
+}
+
+static bool run_plan(const Exec *exec, double ns, const Frame *f, const Entry *e)
+{
+    bool checked = state.checked;
+    Job j = {.exec = exec, .words = f->words, .in = f->in, .out = f->out, .lo = checked ? f->lo : NULL, .hi = checked ? f->hi : NULL};
+    int64_t status = run_job(&j, ns);
+    return check_status(status, exec->plan, e, &j.failure);
+}
+
+/* ---- in stages ---- */
+
+/* A plan of a stage, on words of its own (StageExec). */
+static bool run_stage(const StageNode *n, void **in, void **out, const char **lo, const char **hi, const Entry *e)
+{
+    Frame f = {.in = in, .out = out, .lo = lo, .hi = hi};
+    size_t size = n->plan->words.len * sizeof *f.words;
+    if (!n->plan->launches.len)
+        return true;
+    f.words = PyMem_Malloc(size + 1);
+    if (!f.words) {
+        PyErr_NoMemory();
+        return false;
+    }
+    memcpy(f.words, n->plan->words.at, size);
+    bool ok = run_plan(&n->exec, n->ns, &f, e);
+    PyMem_Free(f.words);
+    return ok;
+}
+
+static bool make_last_outputs(Frame *f, const Entry *e, const StageNode *last)
+{
+    for (uint32_t k = 0; k < e->noutputs; k++) {
+        const Output *o = &last->outputs[k];
+        if (o->into >= 0)
+            continue;
+        if (o->scalar) {
+            f->out[k] = f->cells + (e->ninputs + k) * CELL;
+            continue;
+        }
+        if (!(f->array[k] = result_array(o, last->plan->output_stride[k])))
+            return false;
+        f->out[k] = PyArray_DATA((PyArrayObject *)f->array[k]);
+    }
+    return true;
+}
+
+static PyObject *run_staged(Bound *b, const Record *r, const Registers *regs, Call *c, Frame *f)
+{
+    const Entry *e = b->entry;
+    StagedRun s = {0};
+    bool ok = (!e->nwritten || check_written(e, r, c)) && read_inputs(f, e, r, regs);
+    if (ok && state.checked)
+        read_bounds(f, e, r);
+    ok = ok && staged_begin(&s, b->stages, e, f->in, f->lo, f->hi, b->layout, b->stages->exec.threads, &c->jit->costs, run_stage)
+      && make_last_outputs(f, e, s.last) && run_stage(s.last, s.in, f->out, s.lo, s.hi, e);
+    PyObject *result = ok ? make_tree(e, r, regs, f) : NULL;
+    staged_end(&s);
+    return result;
 }
 
 static PyObject *run_frame(Bound *b, const Record *r, const Registers *regs, Call *c, char *block)
@@ -350,14 +411,19 @@ static PyObject *run_frame(Bound *b, const Record *r, const Registers *regs, Cal
     PyObject *result = NULL;
     Frame f;
     frame_init(&f, b, block);
+    if (b->stages) {
+        result = run_staged(b, r, regs, c, &f);
+        for (uint32_t k = 0; k < e->noutputs; k++)
+            Py_XDECREF(f.array[k]);
+        return result;
+    }
     bool ok = (!e->nwritten || check_written(e, r, c)) && (!b->any_donated || check_donated(e, r, c)) && read_inputs(&f, e, r, regs)
            && make_outputs(&f, b, r);
     if (ok && b->plan && b->plan->launches.len) {
         memcpy(f.words, b->plan->words.at, b->plan->words.len * sizeof *f.words);
         if (state.checked)
             read_bounds(&f, e, r);
-        HostFailure failure = {0};
-        ok = check_status(run_plan(b, &f, &failure), b, &failure);
+        ok = run_plan(&b->exec, b->ns, &f, e);
     }
     if (ok)
         result = make_tree(e, r, regs, &f);

@@ -48,6 +48,7 @@ typedef struct {
     int output, input;
     bool contiguous;            /* NEW, NEW_VIEW: NumPy's array is C-contiguous whatever the arguments' layouts are, or is to be */
     bool numpy_scalar;          /* NEW: a 0-d result that NumPy returns as a scalar */
+    bool python_number;         /* NEW: ... and Python as an int or float */
     View *view;                 /* *_VIEW; in the arena */
     PyObject *object;           /* OBJECT */
 } TraceResult;

@@ -90,12 +90,24 @@ static int64_t tracer_size(const Tracer *x)
     return n;
 }
 
+/* The number of elements of an array with run-time extents, times a factor. */
+static PyObject *dynamic_size(const Tracer *x, int64_t factor)
+{
+    PyObject *product = PyLong_FromLongLong(factor);
+    for (int k = 0; product && k < tracer_rank(x); k++) {
+        PyObject *n = extent_object(x->cell->trace, tracer_shape(x)[k]), *next = n ? PyNumber_Multiply(n, product) : NULL;
+        Py_XDECREF(n);
+        Py_SETREF(product, next);
+    }
+    return product;
+}
+
 static PyObject *get_shape(PyObject *self, void *closure)
 {
     Tracer *x = array_self(self, closure);
     PyObject *shape = x ? PyTuple_New(tracer_rank(x)) : NULL;
     for (int k = 0; shape && k < tracer_rank(x); k++) {
-        PyObject *n = PyLong_FromLongLong(tracer_shape(x)[k]);
+        PyObject *n = extent_object(x->cell->trace, tracer_shape(x)[k]);
         if (!n)
             Py_CLEAR(shape);
         else
@@ -119,7 +131,7 @@ static PyObject *get_ndim(PyObject *self, void *closure)
 static PyObject *get_size(PyObject *self, void *closure)
 {
     Tracer *x = array_self(self, closure);
-    return x ? PyLong_FromLongLong(tracer_size(x)) : NULL;
+    return x ? tracer_dynamic(x) ? dynamic_size(x, 1) : PyLong_FromLongLong(tracer_size(x)) : NULL;
 }
 
 static PyObject *get_itemsize(PyObject *self, void *closure)
@@ -131,7 +143,8 @@ static PyObject *get_itemsize(PyObject *self, void *closure)
 static PyObject *get_nbytes(PyObject *self, void *closure)
 {
     Tracer *x = array_self(self, closure);
-    return x ? PyLong_FromLongLong(tracer_size(x) * dtype_info[tracer_dtype(x)].bytes) : NULL;
+    int64_t bytes = x ? dtype_info[tracer_dtype(x)].bytes : 0;
+    return x ? tracer_dynamic(x) ? dynamic_size(x, bytes) : PyLong_FromLongLong(tracer_size(x) * bytes) : NULL;
 }
 
 static PyObject *get_T(PyObject *self, void *closure)
@@ -356,6 +369,10 @@ static Py_ssize_t tracer_len(PyObject *self)
     Tracer *x = array_self(self, "__len__");
     if (x && tracer_rank(x) == 0) {
         PyErr_SetString(PyExc_TypeError, "len() of unsized object");
+        return -1;
+    }
+    if (x && tracer_shape(x)[0] < 0) {
+        PyErr_SetString(error_class(ERR_LIMIT), "len() of an array whose size depends on data: use x.shape[0], which computes like a number");
         return -1;
     }
     return x ? tracer_shape(x)[0] : -1;

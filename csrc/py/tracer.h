@@ -25,6 +25,7 @@ struct Cell {
     int input;                    /* LEAF, CAPTURED: graph input; else -1 */
     uint8_t owner, layout;
     bool readonly;
+    bool frozen;                  /* an array with a run-time extent that has what NumPy makes a view of, or is one */
     const int64_t *stride;        /* bytes, of an input that is not C-contiguous; else NULL */
     int results, output;          /* while finishing: results that show this array, its graph output (-1: none yet) */
     Cell *origin;                 /* this shows a part of it as it was, which NumPy may show as it is; counted in its views[origin_as] */
@@ -251,10 +252,27 @@ extern PyObject *core_functions, *core_methods, *core_creators;            /* _c
 extern PyMethodDef prim_methods[];
 /* o as an array tracer: arrays are captured, numbers become constants, sequences are stacked. New reference. */
 PyObject *as_tracer(Trace *t, PyObject *o);
+/* ---- extent.c: extents known only in the run, which Python code sees as a Number (pyxla/_np/extents.py) ---- */
+bool is_extent(PyObject *o);
+/* The 0-d tracer of a Number; borrowed by its owner: new reference, NULL with an exception. */
+Tracer *extent_tracer(PyObject *o);
+/* A dim as a Python int or a Number; NULL with an exception. */
+PyObject *extent_object(Trace *t, Dim d);
+/* A tuple or list of ints and Numbers as dims; their number, -1 with an exception. */
+int read_dims(Trace *t, PyObject *o, Dim *out);
+/* Whether an extent of the array is known only in the run. Such an array has no views: what NumPy shows as one is a new array, and neither may
+ * be written to any more (cell_freeze). */
+bool tracer_dynamic(const Tracer *x);
+void cell_freeze(Cell *c);
+PyObject *prim_extent_type(PyObject *m, PyObject *cls);
+/* An array that shows x's elements in another way. */
+PyObject *tracer_derived(Tracer *x, Id node);
+
 /* ---- gather.c ---- */
 PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_index(PyObject *m, PyObject *const *args, Py_ssize_t n);
+PyObject *prim_freeze(PyObject *m, PyObject *o);
 
 /* A view of x with its axes permuted. */
 PyObject *tracer_transpose(Tracer *x, const int *perm);

@@ -92,7 +92,7 @@ static Id compare_number(Trace *t, Op op, const Operand *x, Loop *loop)
     const Operand *number = &x[n], *array = &x[1 - n];
     if (number->code != CODE_INT || !is_integer(array->code) || !array->node)
         return 0;
-    if (number->reg >= 0) {
+    if (number->reg >= 0 || number->node) {
         loop->dtype[n] = DT_int64;
         loop->dtype[1 - n] = array->code == DT_uint64 ? DT_uint64 : DT_int64;
         return 0;

@@ -112,10 +112,12 @@ def axis_tuple(axis, ndim, name=None, duplicates="repeated axis"):
 
 def shape_tuple(shape):
     """A shape given as an int or a sequence of ints."""
+    if _core.is_extent(shape):
+        return (shape,)
     try:
         return (index(shape),)
     except TypeError:
-        return tuple(index(n) for n in shape)
+        return tuple(n if _core.is_extent(n) else index(n) for n in shape)
 
 
 def known_ints(x):
@@ -131,6 +133,11 @@ def known_ints(x):
             raise TypeError(f"Cannot cast array data from {x.dtype!r} to dtype('int64') according to the rule 'safe'")
         return x.ravel().tolist()
     return index(x)
+
+
+def is_none(n):
+    """Whether an extent is 0; one known only in the run counts as some."""
+    return not _core.is_extent(n) and n == 0
 
 
 def count(shape):

@@ -12,12 +12,14 @@ implements, method = _core.implements, _core.method
 @implements(np.where)
 def where(condition, x=None, y=None, /):
     if x is None and y is None:
-        raise unsupported("where with one argument", "its result's size is data; use np.where(condition, x, y)")
+        return np.nonzero(condition)
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
     condition = array(condition, BOOL)
     dtype = result_type(x, y)
     x, y = array(x, dtype), array(y, dtype)             # a Python number too is cast: np.where wraps it around
+    if any(_core.is_extent(n) for v in (condition, x, y) for n in v.shape):
+        return _core.where(condition, x, y)
     shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
     return _core.where(*[v if v.shape == shape else _core.broadcast(v, shape) for v in (condition, x, y)])
 
@@ -257,16 +259,6 @@ def value_method(name, cure):
 
 for name in ("item", "tolist", "tobytes"):
     value_method(name, "return the array and convert it outside")
-
-
-def absent(name, cure):
-    @method(name)
-    def refuse(a, *args, **kwargs):
-        raise unsupported(f"ndarray.{name}", cure)
-
-
-for name in ("sort", "argsort", "partition", "argpartition", "searchsorted", "nonzero", "take", "choose", "compress", "put"):
-    absent(name, "compute it outside of the jitted function")
 
 
 @method("view")

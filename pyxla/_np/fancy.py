@@ -6,7 +6,9 @@ where the result has their axes."""
 import numpy as np
 
 from .. import _core
-from ._args import ALL, array, is_array, unsupported
+from ._args import ALL, INT, array, is_array, scalar, unsupported
+from .extents import Number, as_value, is_dynamic, slice_indices
+from .host import host
 
 method = _core.method
 
@@ -144,6 +146,10 @@ class Key:
         self.axis += mask.ndim
 
     def view(self):
+        if is_dynamic(self.x):
+            if any(item != ALL for item in self.basic):
+                raise unsupported("an index array beside other indices of an array whose size depends on data", "index one after the other")
+            return self.x
         return self.x[tuple(self.basic)]
 
     def mask(self):
@@ -151,14 +157,49 @@ class Key:
         return self.arrays[0] if len(self.arrays) == 1 and isinstance(self.arrays[0], Mask) else None
 
     def indices(self):
-        """The index arrays as tracers."""
-        if any(isinstance(a, Mask) for a in self.arrays):
-            raise unsupported("indexing with an array of bools beside other arrays", "use np.where(mask, a, b)")
-        shape = broadcast_shape([a.shape for a in self.arrays])
-        return tuple(a if is_array(a) else _core.constant(np.ascontiguousarray(a, np.int64)) for a in self.arrays), shape
+        """The axes of the view that index arrays stand for, these arrays as tracers, and the shape of them together."""
+        at, arrays = [], []
+        for d, a in zip(self.at, self.arrays):
+            parts = unravelled(positions(a.values), a.values.shape) if isinstance(a, Mask) else (a,)
+            at += range(d, d + len(parts))
+            arrays += [a if is_array(a) else _core.constant(np.ascontiguousarray(a, np.int64)) for a in parts]
+        return at, tuple(arrays), broadcast_shape([a.shape for a in arrays])
+
+
+# ---- masks ----
+
+@host
+def run_flatnonzero(results, mask):
+    results[0][...] = np.flatnonzero(mask)
+
+
+def true_count(mask):
+    """How many elements of a mask are true."""
+    flat = _core.reshape(mask, (mask.size,))
+    return Number(_core.reduce("sum", _core.cast(flat, INT), (0,)))
+
+
+def positions(mask):
+    """Where a mask is true: indices into the flattened mask, as many as there are when the function runs."""
+    flat = _core.reshape(mask, (mask.size,))
+    return run_flatnonzero((flat,), ((INT, (true_count(mask),)),))[0]
+
+
+def unravelled(flat, shape):
+    """Indices per axis of indices into a flattened array, all in range."""
+    out, n = [], 1
+    for k in reversed(range(len(shape))):
+        part = flat if k == len(shape) - 1 else np.floor_divide(flat, n)
+        out.append(np.remainder(part, shape[k]) if k else part)
+        n = n * shape[k]
+    return tuple(out[::-1])
 
 
 def broadcast_shape(shapes):
+    if any(isinstance(n, Number) for shape in shapes for n in shape):
+        rank = max(map(len, shapes))
+        columns = [[shape[k + len(shape)] for shape in shapes if k + len(shape) >= 0] for k in range(-rank, 0)]
+        return tuple(next((n for n in column if isinstance(n, Number) or n != 1), 1) for column in columns)
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -168,8 +209,10 @@ def broadcast_shape(shapes):
 
 def in_range(values, n, axis):
     """Indices of an axis of extent n as int64 in 0 .. n - 1: checked now if they are known, else in the run."""
+    if isinstance(n, Number):
+        return _core.index(values if is_array(values) else _core.constant(np.ascontiguousarray(values, np.int64)), n)
     if is_array(values):
-        if n == 0 and values.size:
+        if n == 0 and not is_dynamic(values) and values.size:
             raise IndexError(f"index is out of bounds for axis {axis} with size 0")
         return _core.index(values, n)
     wrong = (values < -n) | (values >= n)
@@ -196,12 +239,55 @@ def from_front(x, n, place):
 
 @method("__getitem__")
 def getitem(x, key):
-    k = Key(x, key)
+    items = key if isinstance(key, tuple) else (key,)
+    if is_dynamic(x) and all(basic(item) for item in items):
+        return part_of(x, items)
+    k = Key(x, tuple(plain_number(item) for item in items))
     mask = k.mask()
-    if mask is not None:
-        raise unsupported("indexing with an array of bools", "use np.where(mask, a, b) instead of x[mask]")
-    indices, shape = k.indices()
-    return from_front(_core.gather(to_front(k.view(), k.at), indices), len(shape), k.place)
+    if mask is not None:                                              # one index into the axes of the mask together
+        front = to_front(k.view(), list(range(k.at[0], k.at[0] + mask.ndim)))
+        front = _core.reshape(front, (mask.values.size, *front.shape[mask.ndim:]))
+        return from_front(_core.gather(front, (positions(mask.values),)), 1, k.place)
+    at, indices, shape = k.indices()
+    return from_front(_core.gather(to_front(k.view(), at), indices), len(shape), k.place)
+
+
+def basic(item):
+    return item is None or item is Ellipsis or isinstance(item, (slice, Number)) or integer(item)
+
+
+def plain_number(item):
+    return item.value if isinstance(item, Number) else item
+
+
+def part_of(x, items):
+    """Basic indexing where an extent depends on data: what it reads is read at once, and nothing of it may be written to later."""
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > x.ndim:
+        raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed")
+    at = next((k for k, item in enumerate(items) if item is Ellipsis), len(items))
+    items = [*items[:at], *[ALL] * (x.ndim - used), *items[at + 1:]]
+    new, d = [], 0
+    for item in items:
+        if item is None:
+            new.append(d)
+            continue
+        n = x.shape[d]
+        if isinstance(item, slice) and item != ALL:
+            x = along_axis(x, d, slice_indices(item, n if isinstance(n, Number) else Number(as_value(n)))[0])
+        elif not isinstance(item, slice):
+            x = along_axis(x, d, _core.index(_core.reshape(array(plain_number(item)), ()), n))
+            continue
+        d += 1
+    for k, d in enumerate(new):
+        x = _core.reshape(x, (*x.shape[:d + k], 1, *x.shape[d + k:]))
+    return _core.freeze(x) if x.ndim else scalar(x)
+
+
+def along_axis(x, axis, indices):
+    """x with an axis replaced by those of an index array; neither may be written to later."""
+    _core.freeze(x)
+    return from_front(_core.gather(to_front(x, [axis]), (indices,)), indices.ndim, axis)
 
 
 # ---- writing ----
@@ -212,12 +298,15 @@ def axis_bits(axes):
 
 @method("__setitem__")
 def setitem(x, key, value):
-    k = Key(x, key)
+    items = key if isinstance(key, tuple) else (key,)
+    if is_dynamic(x) and all(basic(item) for item in items):
+        raise unsupported("a store into a part of an array whose size depends on data", "use np.where, or an array of indices")
+    k = Key(x, tuple(plain_number(item) for item in items))
     mask = k.mask()
-    if mask is not None:
+    if mask is not None and not (is_array(value) and is_dynamic(value)):
         return store_masked(k.view(), mask.values, k.at[0], k.place, value)
-    indices, shape = k.indices()
-    view, at = k.view(), k.at
+    at, indices, shape = k.indices()
+    view = k.view()
     if all(item is None or is_whole(item, n) for item, n in zip(k.basic, x.shape)) and None not in k.basic:
         view = x
     rest = tuple(n for d, n in enumerate(view.shape) if d not in at)

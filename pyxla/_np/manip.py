@@ -11,6 +11,7 @@ from ._args import (
     axis_tuple,
     c_order,
     count,
+    is_array,
     known_ints,
     shape_tuple,
     unsupported,
@@ -302,6 +303,9 @@ def repeat(a, repeats, axis=None):
         a, axis = ravel(a), 0
     axis = axis_index(axis, a.ndim)
     n, at = a.shape[axis], (ALL,) * axis
+    if is_array(repeats) and not _core.is_concrete(repeats) or _core.is_extent(n):
+        from .sizes import repeat_by
+        return repeat_by(a, repeats, axis)
     counts = known_ints(repeats)
     if isinstance(counts, list):
         counts = counts * n if len(counts) == 1 else counts

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _core
 from ._args import ALL, BOOL, INT, array, axis_index, common, count, is_array, is_weak, result_type, scalar, to_out, unsupported
-from .fancy import Key, axis_bits, from_front, in_range, to_front
+from .fancy import Key, axis_bits, from_front, in_range, to_front, unravelled
 from .host import whole
 from .manip import broadcast_to, ravel
 
@@ -59,18 +59,6 @@ def put(a, ind, v, mode="raise"):
         v = _core.gather(v, (np.remainder(_core.iota(ind.size), v.size),)) if v.size < ind.size else v[:ind.size]
     flat = bounded(ind, a.size, mode)
     _core.scatter(a, _core.full(ind.shape, a.dtype, v), None, axis_bits(range(a.ndim)), unravelled(flat, a.shape))
-
-
-def unravelled(flat, shape):
-    """Indices per axis of indices into a flattened array, all in range."""
-    out, n = [], count(shape)
-    if len(shape) == 1:
-        return (flat,)
-    for k, extent in enumerate(shape):
-        n //= extent
-        part = flat if n == 1 else np.floor_divide(flat, n)
-        out.append(part if k == 0 else np.remainder(part, extent))
-    return tuple(out)
 
 
 def along(shape, indices, axis):
@@ -208,7 +196,7 @@ def ufunc_at(ufunc, a, indices, b=None):
     if k.mask() is not None or b is None:
         apply_once(ufunc, a, indices, b)
         return
-    indices, shape = k.indices() if k.arrays else ((), ())
+    at, indices, shape = k.indices() if k.arrays else ([], (), ())
     b = array(b, a.dtype) if is_weak(b) else array(b)
     dtype = result_type(a, b)
     if not np.can_cast(ufunc.resolve_dtypes((a.dtype, b.dtype, None))[2], a.dtype, "same_kind"):
@@ -218,11 +206,11 @@ def ufunc_at(ufunc, a, indices, b=None):
         return
     name = COMBINING.get(ufunc.__name__)
     loop = ufunc.resolve_dtypes((a.dtype, b.dtype, None))
-    view, at = k.view(), k.at
+    view = k.view()
     if all(isinstance(item, slice) and item == ALL for item in k.basic):
         view = a
     rest = tuple(n for d, n in enumerate(view.shape) if d not in at)
-    v = broadcast_to(b, rest[:k.place] + shape + rest[k.place:])
+    v = _core.full(rest[:k.place] + shape + rest[k.place:], b.dtype, b)
     v = to_front(v, list(range(k.place, k.place + len(shape))))
     if name is None or len(set(loop)) != 1:
         raise unsupported(f"np.{ufunc.__name__}.at of {a.dtype} and {b.dtype}", "cast the operands to one dtype, or use a loop")

@@ -15,6 +15,7 @@ from ._args import (
     axis_index,
     axis_tuple,
     count,
+    is_none,
     is_weak,
     numpys,
     out_array,
@@ -116,9 +117,9 @@ def extreme(op, a, axis, out, keepdims, initial, where):
     if given(initial):
         first = start(initial, x.dtype)
         x = masked(x, where, initial if is_weak(initial) and not has_where else first) if has_where else x
-    if any(x.shape[k] == 0 for k in axes):
+    if any(is_none(x.shape[k]) for k in axes):
         if not given(initial):
-            if 0 not in [n for k, n in enumerate(x.shape) if k not in axes]:
+            if not any(is_none(n) for k, n in enumerate(x.shape) if k not in axes):
                 raise ValueError(f"zero-size array to reduction operation {UFUNC[op]} which has no identity")
             first = _core.full((), x.dtype, 0)
         shape = tuple(n for k, n in enumerate(x.shape) if k not in axes)
@@ -175,9 +176,9 @@ def arg_extreme(op, a, axis, out, keepdims):
         flat, at = ravel(x), 0
     else:
         flat, at = x, axis_index(axis, x.ndim)
-    if flat.shape[at] == 0 and 0 not in (*flat.shape[:at], *flat.shape[at + 1:]):
+    if is_none(flat.shape[at]) and not any(map(is_none, (*flat.shape[:at], *flat.shape[at + 1:]))):
         raise ValueError(f"attempt to get {op} of an empty sequence")
-    if flat.size == 0:
+    if any(map(is_none, flat.shape)):
         r = _core.full((*flat.shape[:at], *flat.shape[at + 1:]), INT, 0)
     else:
         r = _core.reduce(op, flat, (at,))

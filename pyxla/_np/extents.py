@@ -1,0 +1,130 @@
+"""Extents known only in the run: what `x[mask].shape` holds, Python's numbers made of them, and keys of arrays that have some.
+
+An array whose size depends on data has `Number`s in its shape. They compute as Python's int and float do, with Python numbers, with each
+other and with arrays (whose dtype wins); asked for a value they raise. An extent of a new array may be one."""
+import operator
+
+import numpy as np
+
+from .. import _core
+from ._args import INT
+
+FLOAT = np.dtype(np.float64)
+
+
+class Number:
+    """A Python int or float of the run: a 0-d tracer of int64 or float64 whose dtype yields."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __repr__(self):
+        return "Number(int)" if self.value.dtype == INT else "Number(float)"
+
+    def unknown(self, *args):
+        raise _core.TraceError("the size of this array depends on data, and its value is asked for while the function is traced: keep "
+                               "to arithmetic with it, or pass what decides as a Python number")
+
+    __bool__ = __index__ = __int__ = __float__ = __hash__ = __iter__ = __len__ = unknown
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return getattr(ufunc, method)(*[x.value if isinstance(x, Number) else x for x in inputs], **kwargs)
+
+    def __neg__(self):
+        return Number(np.negative(self.value))
+
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        return Number(np.absolute(self.value))
+
+
+def weak(x):
+    """Whether x is a Python number, of the trace or of the run."""
+    return isinstance(x, (bool, int, float, Number)) or _core.is_scalar_tracer(x)
+
+
+def as_value(x, dtype=None):
+    """A Python number as a 0-d tracer."""
+    x = x.value if isinstance(x, Number) else _core.as_tracer(x)
+    x = _core.cast(x, INT) if x.dtype.kind == "b" else x
+    return x if dtype is None or x.dtype == dtype else _core.cast(x, dtype)
+
+
+def binary(ufunc, compares=False, divides=False):
+    def forward(a, b, swapped=False):
+        if not weak(b):
+            return NotImplemented
+        a, b = as_value(a), as_value(b)
+        dtype = FLOAT if divides or FLOAT in (a.dtype, b.dtype) else INT
+        a, b = as_value(Number(a), dtype), as_value(Number(b), dtype)
+        r = ufunc(b, a) if swapped else ufunc(a, b)
+        return r if compares else Number(r)
+    return forward, lambda a, b: forward(a, b, True)
+
+
+for _name, _ufunc in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "floordiv": np.floor_divide, "mod": np.remainder,
+                      "truediv": np.divide, "pow": np.power}.items():
+    _forward, _backward = binary(_ufunc, divides=_name == "truediv")
+    setattr(Number, f"__{_name}__", _forward)
+    setattr(Number, f"__r{_name}__", _backward)
+for _name, _ufunc in {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
+                      "ne": np.not_equal}.items():
+    setattr(Number, f"__{_name}__", binary(_ufunc, compares=True)[0])
+
+_core._extent_type(Number)
+
+
+def is_dynamic(x):
+    """Whether the size of an array depends on data."""
+    return any(isinstance(n, Number) for n in x.shape)
+
+
+# ---- keys of arrays with run-time extents ----
+
+def ramp(*args):
+    """`np.arange` of integers, of which some are known only in the run."""
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    if any(isinstance(v, float) or isinstance(v, Number) and v.value.dtype != INT for v in (start, stop, step)) or isinstance(step, Number):
+        raise _core.UnsupportedError("np.arange over a number of the run is not supported for floats or such a step; scale np.arange(n)")
+    step = operator.index(_core.concrete(step))
+    if step == 0:
+        raise ZeroDivisionError("Maximum allowed size exceeded")
+    if isinstance(start, int) and start == 0 and step == 1:
+        return _core.iota(stop)
+    size = (stop - start + (step - (1 if step > 0 else -1))) // step
+    return np.add(np.multiply(_core.iota(Number(np.maximum(as_value(size), 0))), step), as_value(start))
+
+
+def start_of(i, n):
+    """Where a slice that starts (or stops) at i begins, counted from the front and kept inside."""
+    i = Number(_core.where(np.less(as_value(i), 0), as_value(i + n), as_value(i)))
+    return Number(np.clip(as_value(i), 0, as_value(n)))
+
+
+def slice_indices(s, n):
+    """The indices that a slice of an axis of extent n reads, and their number."""
+    step = 1 if s.step is None else operator.index(_core.concrete(s.step))
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    zero = Number(as_value(0))
+    simple = [v is None or isinstance(v, int) for v in (s.start, s.stop)]
+    if step == 1 and all(simple) and (s.start or 0) >= 0 and (s.stop is None or s.stop < 0):       # x[1:] and x[:-1] have one extent
+        count = Number(np.maximum(as_value(n - ((s.start or 0) - (s.stop or 0))), 0))
+        return np.add(_core.iota(count), s.start or 0), count
+    if step == -1 and s.start is None and s.stop is None:
+        return np.subtract(as_value(n - 1), _core.iota(n)), n
+    if step > 0:
+        first = zero if s.start is None else start_of(s.start, n)
+        stop = n if s.stop is None else start_of(s.stop, n)
+        count = (stop - first + (step - 1)) // step
+    else:
+        last = lambda i: start_of(i + 1, n) - 1 if not isinstance(i, int) or i != -1 else n - 1  # noqa: E731
+        first = n - 1 if s.start is None else last(s.start)
+        stop = zero - 1 if s.stop is None else last(s.stop)
+        count = (first - stop + (-step - 1)) // -step
+    count = Number(np.maximum(as_value(count), 0))
+    return np.add(np.multiply(_core.iota(count), step), as_value(first)), count

@@ -1,0 +1,278 @@
+"""Functions whose results have a size that depends on data: nonzero, compress, unique, bincount and their kin.
+
+Masks become positions (fancy.py), and the size is an extent of the run (extents.py)."""
+from operator import index
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _core
+from ._args import BOOL, FLOAT, INT, array, axis_index, common, to_out, unsupported
+from .extents import Number, as_value, is_dynamic
+from .fancy import from_front, positions, to_front, unravelled
+from .manip import ravel
+from .selection import search, tally
+
+implements, method = _core.implements, _core.method
+
+
+def truth(x):
+    return x if x.dtype == BOOL else np.not_equal(x, 0)
+
+
+def nowhere(a):
+    """An empty index array per axis."""
+    return tuple(_core.full((0,), INT, 0) for _ in range(a.ndim))
+
+
+# ---- where a condition holds ----
+
+@implements(np.nonzero)
+@method("nonzero")
+def nonzero(a):
+    a = array(a)
+    if a.ndim == 0:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead. "
+                         "If the context of this error is of the form `arr[nonzero(cond)]`, just use `arr[cond]`.")
+    if not is_dynamic(a) and a.size == 0:
+        return nowhere(a)
+    return tuple(_core.copy(p) for p in unravelled(positions(truth(a)), a.shape))
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a):
+    return nonzero(ravel(array(a)))[0]
+
+
+@implements(np.argwhere)
+def argwhere(a):
+    a = array(a)
+    if a.ndim == 0:
+        return argwhere(a[None])[:, :0]
+    parts = nonzero(a)
+    return _core.concatenate([_core.reshape(p, (p.shape[0], 1)) for p in parts], 1)
+
+
+@implements(np.compress)
+def compress(condition, a, axis=None, out=None):
+    condition, a = truth(array(condition)), array(a)
+    if condition.ndim != 1:
+        raise ValueError("condition must be a 1-d array")
+    a, axis = (ravel(a), 0) if axis is None else (a, axis_index(axis, a.ndim))
+    if not is_dynamic(condition) and not is_dynamic(a) and condition.size > a.shape[axis]:
+        _core.check(np.logical_not(condition[a.shape[axis]:]), "index")
+        condition = condition[:a.shape[axis]]
+    r = from_front(_core.gather(to_front(a, [axis]), (positions(condition),)), 1, axis)
+    return to_out(r, out)
+
+
+@method("compress")
+def compress_method(a, condition, axis=None, out=None):
+    return compress(condition, a, axis, out)
+
+
+@implements(np.extract)
+def extract(condition, arr):
+    condition = ravel(truth(array(condition)))
+    return _core.gather(ravel(array(arr)), (positions(condition),))
+
+
+@implements(np.trim_zeros)
+def trim_zeros(filt, trim="fb", axis=None):
+    x = array(filt)
+    if x.ndim != 1 or axis not in (None, 0, -1):
+        raise unsupported("trim_zeros of more than one axis", "slice it")
+    if is_dynamic(x) or x.size == 0:
+        raise unsupported("trim_zeros of an empty array, or one whose size depends on data", "slice it")
+    there, n = np.not_equal(x, 0), x.shape[0]
+    trim = trim.lower()
+    first = np.argmax(there) if "f" in trim else as_value(0)
+    last = n - np.argmax(there[::-1]) if "b" in trim else as_value(n)
+    size = Number(_core.where(np.any(there), last - first, 0))
+    return _core.gather(x, (_core.iota(size) + first,))
+
+
+@implements(np.piecewise)
+def piecewise(x, condlist, funclist, *args, **kw):
+    x = array(x)
+    several = isinstance(condlist, (list, tuple)) and x.ndim and np.ndim(condlist[0]) or np.ndim(condlist) > x.ndim
+    conditions = [array(condlist[k], BOOL) for k in range(len(condlist))] if several else [array(condlist, BOOL)]
+    if len(funclist) == len(conditions) + 1:
+        rest = conditions[0]
+        for c in conditions[1:]:
+            rest = np.logical_or(rest, c)
+        conditions.append(np.logical_not(rest))
+    elif len(funclist) != len(conditions):
+        n = len(conditions)
+        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
+    y = _core.full(x.shape, x.dtype, 0)
+    for condition, f in zip(conditions, funclist):
+        y[condition] = f(x[condition], *args, **kw) if callable(f) else f
+    return y
+
+
+# ---- repeats ----
+
+def repeat_by(a, counts, axis):
+    """Each part of a along an axis as often as the array of counts says."""
+    a, counts = array(a), array(counts)
+    a, axis = (ravel(a), 0) if axis is None else (a, axis_index(axis, a.ndim))
+    if counts.dtype.kind not in "biu":
+        raise TypeError(f"Cannot cast array data from {counts.dtype!r} to {INT!r} according to the rule 'safe'")
+    counts = _core.cast(ravel(counts), INT)
+    if counts.shape[0] != a.shape[axis] and counts.shape[0] != 1:
+        raise ValueError(f"operands could not be broadcast together with shape ({a.shape[axis]},) ({counts.shape[0]},)")
+    counts = _core.broadcast(counts, (a.shape[axis],)) if counts.shape[0] != a.shape[axis] else counts
+    _core.check(np.less_equal(0, counts), "value")
+    total = Number(_core.reduce("sum", counts, (0,)))
+    which = search(_core.scan("cumsum", counts, 0), _core.iota(total), "right")
+    return from_front(_core.gather(to_front(a, [axis]), (np.minimum(which, a.shape[axis] - 1),)), 1, axis)
+
+
+# ---- counts ----
+
+@implements(np.bincount)
+def bincount(x, /, weights=None, minlength=0):
+    x = array(x)
+    if x.ndim != 1:
+        raise ValueError("object of too small depth for desired array" if x.ndim == 0 else "object too deep for desired array")
+    if not np.can_cast(x.dtype, INT, "safe") and not (not is_dynamic(x) and x.size == 0):
+        raise TypeError(f"Cannot cast array data from {x.dtype!r} to {INT!r} according to the rule 'safe'")
+    if minlength is None:
+        raise TypeError("'NoneType' object cannot be interpreted as an integer")
+    minlength = minlength if isinstance(minlength, Number) else index(_core.concrete(minlength))
+    if not isinstance(minlength, Number) and minlength < 0:
+        raise ValueError("'minlength' must not be negative")
+    if weights is not None:
+        weights = _core.cast(array(weights), FLOAT)
+        if not is_dynamic(x) and not is_dynamic(weights) and weights.shape != x.shape:
+            raise ValueError("The weights and list don't have the same length.")
+    x = _core.cast(x, INT)
+    if not is_dynamic(x) and x.size == 0:
+        return _core.full((minlength,), INT if weights is None else FLOAT, 0)
+    _core.check(np.less_equal(0, x), "value")
+    top = x if not is_dynamic(x) else _core.concatenate([x, _core.full((1,), INT, -1)], 0)
+    n = Number(np.maximum(_core.reduce("max", top, (0,)) + 1, as_value(minlength)))
+    return tally(np.maximum(x, 0), n, weights)
+
+
+# ---- sets ----
+
+class Runs(NamedTuple):
+    """A sorted array and where its runs of equal elements begin."""
+
+    values: object
+    order: object           # the indices that sort
+    first: object           # bool
+    start: object           # positions where first holds
+
+
+def runs(x, equal_nan=True, ordered=False):
+    """The runs of equal elements of a vector; ordered: equal ones keep their order."""
+    n = x.shape[0]
+    order = np.argsort(x, kind="stable") if ordered else None
+    values = np.sort(x) if order is None else _core.gather(x, (order,))
+    k = _core.iota(n)
+    before = _core.gather(values, (np.maximum(k - 1, 0),))
+    differs = np.not_equal(values, before)
+    if equal_nan and x.dtype.kind == "f":
+        differs = np.logical_and(differs, np.logical_not(np.logical_and(np.isnan(values), np.isnan(before))))
+    first = np.logical_or(differs, np.equal(k, 0))
+    return Runs(values, order, first, positions(first))
+
+
+@implements(np.unique)
+def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True):
+    ar = array(ar)
+    if axis is not None and ar.ndim != 1:
+        raise unsupported("unique with an axis", "compute it outside of the jitted function")
+    if ar.dtype.kind == "c":
+        raise unsupported("unique of complex numbers", "compute it outside of the jitted function")
+    x = ravel(ar)
+    empty = not is_dynamic(x) and x.size == 0
+    if empty:
+        out = [_core.copy(x)]
+        none = _core.full((0,), INT, 0)
+        out += [none] * return_index + [_core.reshape(none, ar.shape)] * return_inverse + [none] * return_counts
+        return out[0] if len(out) == 1 else tuple(out)
+    r = runs(x, equal_nan, return_index or return_inverse)
+    out = [_core.gather(r.values, (r.start,))]
+    if return_index:
+        out.append(_core.gather(r.order, (r.start,)))
+    if return_inverse:
+        number = _core.scan("cumsum", _core.cast(r.first, INT), 0) - 1
+        inverse = _core.full((x.shape[0],), INT, 0)
+        _core.scatter(inverse, number, None, 1, (r.order,))
+        out.append(_core.reshape(inverse, ar.shape))
+    if return_counts:
+        k = _core.iota(r.start.shape[0])
+        end = _core.gather(r.start, (np.minimum(k + 1, as_value(r.start.shape[0]) - 1),))
+        last = np.equal(k, as_value(r.start.shape[0]) - 1)
+        out.append(_core.where(last, as_value(x.shape[0]), end) - r.start)
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+@implements(np.unique_values)
+def unique_values(x):
+    return unique(x, equal_nan=False)
+
+
+@implements(np.unique_counts)
+def unique_counts(x):
+    return np.lib._arraysetops_impl.UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
+
+
+@implements(np.unique_inverse)
+def unique_inverse(x):
+    return np.lib._arraysetops_impl.UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
+
+
+@implements(np.unique_all)
+def unique_all(x):
+    return np.lib._arraysetops_impl.UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
+
+
+def joined(a, b):
+    a, b = common(a, b)
+    return _core.concatenate([ravel(a), ravel(b)], 0)
+
+
+@implements(np.union1d)
+def union1d(ar1, ar2):
+    return unique(joined(ar1, ar2))
+
+
+def shared(x):
+    """For a sorted vector of elements that occur twice at most: the sorted vector and whether the next element is equal."""
+    values = np.sort(x)
+    k = _core.iota(values.shape[0])
+    end = as_value(values.shape[0])
+    after = _core.gather(values, (np.maximum(np.minimum(k + 1, end - 1), 0),))
+    return values, np.logical_and(np.equal(values, after), np.less(k, end - 1))
+
+
+@implements(np.intersect1d)
+def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
+    if return_indices:
+        raise unsupported("intersect1d with return_indices", "compute it outside of the jitted function")
+    a, b = common(ar1, ar2)
+    a, b = (ravel(v) if assume_unique else unique(v) for v in (a, b))
+    values, twice = shared(joined(a, b))
+    return _core.gather(values, (positions(twice),))
+
+
+@implements(np.setdiff1d)
+def setdiff1d(ar1, ar2, assume_unique=False):
+    a = ravel(array(ar1)) if assume_unique else unique(ar1)
+    keep = np.isin(a, array(ar2), assume_unique=True, invert=True) if assume_unique else np.isin(a, array(ar2), invert=True)
+    return _core.gather(a, (positions(keep),))
+
+
+@implements(np.setxor1d)
+def setxor1d(ar1, ar2, assume_unique=False):
+    a, b = common(ar1, ar2)
+    a, b = (ravel(v) if assume_unique else unique(v) for v in (a, b))
+    values, twice = shared(joined(a, b))
+    k = _core.iota(values.shape[0])
+    before = np.logical_and(_core.gather(twice, (np.maximum(k - 1, 0),)), np.less(0, k))
+    return _core.gather(values, (positions(np.logical_not(np.logical_or(twice, before))),))

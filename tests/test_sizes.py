@@ -1,0 +1,152 @@
+"""Arrays whose size depends on data: masks read, positions, sets, counts, and what is computed with them."""
+import numpy as np
+import pytest
+from checking import same
+
+import pyxla
+
+RNG = np.random.default_rng(0)
+V, M, I = RNG.standard_normal(20), RNG.standard_normal((4, 5)), RNG.integers(0, 7, 30)
+EMPTY, ONES = np.zeros(0), np.ones(6)
+
+FORMS = [
+    "x[x > 0]", "x[x > 0].sum()", "x[x > 0].sum() / x[x > 0].shape[0]", "x[x > 0].mean()", "x[x > 0] * 2 + 1", "x[x > 0][::-1]", "x[x > 0][1:3]",
+    "x[x > 0][1:] - x[x > 0][:-1]", "x[x > 100]", "x[x > 100].sum()", "np.arange(x[x > 0].shape[0])", "np.zeros(x[x > 0].shape) + x[x > 0]",
+    "np.arange(2, x[x > 0].shape[0])", "x[x > 0][x[x > 0] < 0.5]", "np.concatenate([x[x > 0], x[x < 0]])", "np.flatnonzero(x > 0)", "np.nonzero(x)",
+    "np.where(x > 0)[0] * 2", "np.sort(x[x > 0])", "np.cumsum(x[x > 0])", "np.median(x[x > 0])", "x[x > -9].std()", "np.exp(x[x > -9]).max()",
+    "x[x > -9].argmax()", "(x[x > 0] > 0.5).any()", "x[x > 0].size", "x[x > 0].nbytes", "x[x > 0].size * 2 + 1", "x[x > 0].shape[0] / 4", "x[np.flatnonzero(x > 0)]",
+    "np.extract(x > 0, x)", "x.compress(x > 0)", "np.where(x[x > 0] > 0.5, x[x > 0], 0)", "np.trim_zeros(np.where(x > 0.2, x, 0))",
+    "np.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: v * 2])", "np.piecewise(x, [x < 0], [1, 2])", "x[x > 0].reshape(-1, 1) * np.ones(3)",
+    "x[x > 0].astype('float32') / x[x > 0].shape[0]", "(x > 0).nonzero()[0].shape[0] + x", "x[x > 0].copy() + x[x > 0]", "np.unique(x > 0)", "x[~np.isnan(x)].sum()",
+    "x[:, None][x > 0]", "np.outer(x[x > 0], x[x > 0])", "x[x > 0][None, :] + x[x > 0][:, None]", "np.diff(x[x > 0])",
+]
+MATRIX = [
+    "X[X > 0]", "X[X[:, 0] > 0]", "X[:, X[0] > 0]", "X[X[:, 0] > 0, 1]", "X[1, X[1] > 0]", "np.nonzero(X > 0)", "np.argwhere(X > 0)", "np.where(X > 0)",
+    "np.compress(X[:, 0] > 0, X, axis=0)", "np.compress([True, False], X, axis=1)", "np.extract(X > 0, X)", "X[X[:, 0] > 0].sum(1)", "X[X[:, 0] > 0].sum(0)",
+    "X[X[:, 0] > 0].T", "X[X[:, 0] > 0] @ np.ones((5, 2))", "X[X[:, 0] > 0][:, 1]", "X[X[:, 0] > 0][:, ::2]", "X[X[:, 0] > 0].mean(axis=0, keepdims=True)",
+    "X[np.nonzero(X > 0)]", "X[X > 0].reshape(1, -1)", "X[(X > 0).any(1)][:, (X > 0).all(0)]", "np.count_nonzero(X[X > 0] > 1)",
+]
+INTEGERS = [
+    "np.bincount(i)", "np.bincount(i, minlength=20)", "np.bincount(i, weights=i * 0.5)", "np.bincount(i[i > 3])", "np.unique(i)", "np.unique(i, True, True, True)",
+    "np.unique(i.reshape(5, 6), return_inverse=True)", "np.unique_counts(i)", "np.unique_all(i)", "np.unique_inverse(i)", "np.sort(np.unique_values(i))", "np.union1d(i, i + 3)",
+    "np.intersect1d(i, i + 3)", "np.setdiff1d(i, i + 3)", "np.setxor1d(i, i + 3)", "np.repeat(i, i)", "np.repeat(i.reshape(5, 6), i[:5], axis=0)", "np.repeat(i, i).sum()",
+    "np.unique(i[i > 2])", "np.bincount(np.unique(i, return_inverse=True)[1])", "i[i > 3] // 2", "np.unique(np.where(i > 3, np.nan, i))", "np.unique(i * 0.5, equal_nan=False)",
+    "np.ones(np.unique(i).shape[0], 'int8')[0]", "np.unique([3, 1, 3])", "np.eye(7)[np.unique(i)]",
+]
+
+
+def run(form, names, *args):
+    space = {"np": np}
+    exec(f"def f({names}):\n    return {form}", space)
+    f, g = space["f"], pyxla.jit(space["f"])
+    for call in args:
+        try:
+            want = f(*call)
+        except ValueError:
+            with pytest.raises(ValueError):
+                g(*call)
+            continue
+        same(want, g(*call), rtol=1e-12, where=form)
+    return g
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_vectors(form):
+    g = run(form, "x", (V,), (-V,), (V * 0.5,), (np.where(V > 0, V, 1),), (V[::-1],), (np.full(20, -1.0),))
+    assert g.cache_info().traces == 1
+
+
+@pytest.mark.parametrize("form", MATRIX)
+def test_matrices(form):
+    run(form, "X", (M,), (-M,), (np.asfortranarray(M),), (M * 0 - 1,))
+
+
+@pytest.mark.parametrize("form", INTEGERS)
+def test_integers(form):
+    run(form, "i", (I,), (I[::-1],), (I % 3 + 4,))
+
+
+def test_a_new_size_neither_traces_nor_compiles():
+    f = pyxla.jit(lambda x: (x[x > 0] * 2).sum())
+    f(V), f(-V)
+    compiled = f.cache_info().compiled
+    for k in range(5):
+        x = RNG.standard_normal(20)
+        np.testing.assert_allclose(f(x), (x[x > 0] * 2).sum())
+    assert (f.cache_info().traces, f.cache_info().compiled) == (1, compiled)
+
+
+STORES = [
+    "x[x > 0] += 1", "x[x > 0] = np.sqrt(x[x > 0])", "x[x > 0] = x[x > 0][::-1]", "x[x > 0] *= x[x > 0]", "x[np.flatnonzero(x > 0)] = 0", "x[np.nonzero(x > 0)] += 5",
+    "y = x[x > 0]; y += 1; y *= 2; x[0] = y[:2].sum()", "x[x > 0] = 0; x[x == 0] -= 1", "y = x[x > 0]; y[...] = 3; x[0] = y.sum()",
+    "np.add.at(x, np.flatnonzero(x > 0), 1)", "y = x[x > 0]; y[y > 1] = 0; x[0] = y.sum()", "y = x[x > 0]; y[[0, 1]] = 7; x[0] = y.sum()",
+]
+
+
+@pytest.mark.parametrize("line", STORES)
+def test_stores(line):
+    space = {"np": np}
+    exec("def f(x):\n    " + line.replace("; ", "\n    ") + "\n    return x.sum()", space)
+    g = pyxla.jit(space["f"])
+    for x in (V, -V):
+        want, got = x.copy(), x.copy()
+        np.testing.assert_allclose(g(got), space["f"](want), rtol=1e-12)
+        same(want, got, rtol=1e-12)
+
+
+def test_results_are_exact_and_own_their_memory():
+    r = pyxla.jit(lambda x: x[x > 0])(V)
+    assert r.base is None
+    assert r.shape == V[V > 0].shape
+    assert r.flags.writeable
+
+
+def test_what_is_refused():
+    with pytest.raises(pyxla.TraceError, match="size of this array depends on data"):
+        pyxla.jit(lambda x: range(x[x > 0].shape[0]))(V)
+    with pytest.raises(pyxla.TraceError, match="shape"):
+        pyxla.jit(lambda x: len(x[x > 0]))(V)
+    with pytest.raises(pyxla.UnsupportedError, match="cannot tell while tracing"):
+        pyxla.jit(lambda x: x[x > 0] + x[x < 0])(V)
+
+    def f(x):
+        y = x[x > 0]
+        z = y[1:]
+        y += 1
+        return z
+
+    with pytest.raises(pyxla.UnsupportedError, match="copy"):
+        pyxla.jit(f)(V)
+
+
+def test_errors_of_the_run():
+    with pytest.raises(IndexError):
+        pyxla.jit(lambda x: x[x > 0][9])(np.array([1.0, -1, 2]))
+    with pytest.raises(ValueError, match="no identity"):
+        pyxla.jit(lambda x: x[x > 9].max())(V)
+    with pytest.raises(ValueError, match="value"):
+        pyxla.jit(lambda i: np.bincount(i))(np.array([1, -1]))
+
+
+def test_numbers_of_the_run_yield_to_arrays():
+    f = pyxla.jit(lambda x: (x / x[x > 0].shape[0], x[x > 0].shape[0] + x[0], np.sqrt(x[x > 0].shape[0]), x[x > 0].shape[0] // 2 * 1.5))
+    got = f(V.astype("float32"))
+    assert [type(g).__name__ if isinstance(g, float) and type(g) is float else g.dtype.name for g in got] == ["float32", "float32", "float64", "float"]
+
+
+def test_threads_and_many_sizes():
+    from concurrent.futures import ThreadPoolExecutor
+    f = pyxla.jit(lambda x: np.cumsum(x[x > 0]))
+    arrays = [RNG.standard_normal(300) for _ in range(200)]
+    with ThreadPoolExecutor(4) as pool:
+        for a, r in zip(arrays, pool.map(f, arrays)):
+            np.testing.assert_allclose(r, np.cumsum(a[a > 0]))
+
+
+def test_functions_that_call_functions():
+    @pyxla.jit
+    def positive(x):
+        return x[x > 0]
+
+    f = pyxla.jit(lambda x: positive(x).sum() + positive(-x).sum())
+    np.testing.assert_allclose(f(V), np.abs(V).sum())

@@ -11,6 +11,8 @@ FEWEST_ROWS = 16            # for fewer a library call costs less than the netwo
 def fits(x, axis):
     """Whether rows along an axis are short and many."""
     n = x.shape[axis]
+    if any(map(_core.is_extent, x.shape)):
+        return False
     return x.dtype.kind in "biuf" and x.dtype.itemsize > 1 and 1 < n <= LONGEST and count(x.shape) >= FEWEST_ROWS * n
 
 

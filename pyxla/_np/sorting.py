@@ -189,7 +189,7 @@ def statistic(function, a, axis, out, keepdims):
 @implements(np.median)
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     x = array(a)
-    if x.dtype.kind not in "biuf" or x.size == 0 or x.ndim == 0:
+    if x.dtype.kind not in "biuf" or any(map(_core.is_extent, x.shape)) or x.size == 0 or x.ndim == 0:
         return statistic(np.median, x, axis, out, keepdims)
     shape, axes = reduced(x.shape, axis, bool(keepdims))
     axes = tuple(range(x.ndim)) if axes is None else axes

@@ -186,6 +186,8 @@ PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank)
         Tracer *copy = (Tracer *)tracer_array(t, graph_reshape(t->graph, node, shape, rank), LAYOUT_C);
         if (copy && layout == LAYOUT_INPUTS)
             cell_copy_of(copy->cell, x->cell, LAYOUT_INPUTS);
+        if (copy && rank > 1 && x->cell->origin && x->cell->origin_as == LAYOUT_UNKNOWN)
+            cell_copy_of(copy->cell, x->cell->origin, LAYOUT_UNKNOWN);    /* an axis of a window that is split is a view in NumPy */
         return (PyObject *)copy;
     }
     return tracer_view(x, map_reshape(t, x->map, rank, shape, layout));

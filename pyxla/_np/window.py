@@ -6,7 +6,7 @@ import numpy as np
 from numpy.lib import stride_tricks
 
 from .. import _core
-from ._args import array, count, shape_tuple, unsupported
+from ._args import ALL, array, count, shape_tuple, unsupported
 
 implements = _core.implements
 
@@ -70,13 +70,17 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
         if len(window) != len(axes):
             raise ValueError(f"Must provide matching length window_shape and axis; got {len(window)} window_shape elements "
                              f"and {len(axes)} axes elements.")
-    r = x
+    r, overlaps = x, False
     for k, w in zip(axes, window):
         if r.shape[k] < w:
             raise ValueError("window shape cannot be larger than input array shape")
         n = r.shape[k] - w + 1
+        if n == 1 or w == 1:                            # nothing repeats: views
+            r = r[..., None] if w == 1 else np.moveaxis(r[(ALL,) * k + (None, ...)], k + 1, -1)
+            continue
+        overlaps = True
         r = np.swapaxes(r, k, -1)
         r = spread(r, n, 1) if n else _core.full((*r.shape[:-1], 0, w), r.dtype, 0)
         r = r[..., :w] if w else _core.full((*r.shape[:-1], 0), r.dtype, 0)
         r = np.swapaxes(r, k, -2)
-    return _core.snapshot(r, x) if r is not x else x[...]
+    return _core.snapshot(r, x) if overlaps else _core.broadcast(r, r.shape) if r is not x else x[...]

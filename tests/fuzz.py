@@ -23,7 +23,8 @@ LOOSE_DTYPES = ["float64", "float64", "float32"]
 EXTENTS = [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33]
 # What a jitted function may refuse: np.rint of bool and the like, writes beside a reshaped array of unknown layout, writes to an
 # array that NumPy made of numbers alone (np.isnan(3)).
-REFUSED = ("float16", "reshaped or flattened", "a store into a captured array")
+REFUSED = ("depends on data", "cannot tell while tracing", "bool() needs a value that is known only when the compiled function runs: bool(), the result of less(int64(), int64())",
+           "bool(), the result of equal(int64(), int64())", "float16", "reshaped or flattened", "a store into a captured array")
 LIMIT = 20000                                               # elements of an array
 
 
@@ -89,22 +90,17 @@ class Program:
     def grow(self):
         """Adds a line that NumPy runs."""
         for _ in range(20):
-            statement = self.random.choice(self.STATEMENTS)
-            line, writes = statement(self), statement not in (Program.assign, Program.view)
-            space = dict(clone(list(self.space.items()))) if writes else dict(self.space)
+            line = self.random.choice(self.STATEMENTS)(self)
+            space = dict(clone(list(self.space.items())))
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                warnings.simplefilter("error", DeprecationWarning)    # what a later NumPy refuses is refused
                 try:
                     exec(line, space)
                 except Exception:
                     continue
             if all(self.admissible(v) for v in space.values()):
                 self.lines.append(line)
-                if writes:
-                    self.again()
-                else:
-                    self.keep(space)
+                self.again()
                 return
 
     def again(self):
@@ -118,9 +114,6 @@ class Program:
             except Exception:                               # legal on copies alone
                 self.lines.pop()
                 return
-        self.keep(space)
-
-    def keep(self, space):
         self.space = {k: v for k, v in space.items() if not k.startswith("__")}
 
     def admissible(self, v):
@@ -161,7 +154,8 @@ class Program:
         r = self.random
         parts = []
         for _ in range(r.randint(0, 3)):
-            parts.append(r.choice(["0", "-1", "1", ":", "1:", ":-1", "::2", "::-1", "1:-1", "None", "k", "-2:", "::-2", ":k", "..."]))
+            parts.append(r.choice(["0", "-1", "1", ":", "1:", ":-1", "::2", "::-1", "1:-1", "None", "k", "-2:", "::-2", ":k", "...",
+                                   "[0, -1]", "[[0], [-1]]", "np.arange(2)", "[0, 0, 1]", "[True, False]"]))
         if parts.count("...") > 1:
             parts = [p for p in parts if p != "..."]
         self.dynamic |= any("k" in p for p in parts)
@@ -183,10 +177,13 @@ class Program:
              "np.square({a})", "np.floor({a})", "np.trunc({a})", "np.rint({a})", "np.where({a} > {b}, {a}, {c})", "np.where({a}, {b}, {c})", "({a} < {b})", "({a} == {b})", "({a} >= {b})",
              "(({a}) & ({b}))", "(({a}) | ({b}))", "(({a}) ^ ({b}))", "(({x}) << 1)", "({x} >> 2)", "np.logical_and({a}, {b})", "np.logical_not({a})", "(np.maximum({a}, {b}) + 0)", "(np.minimum({a}, {b}) + 0)",
              "np.isnan({a})", "np.isfinite({a})", "np.sign({a})", "({x}.max({axis}) + 0)", "({x}.min({axis}) + 0)", "np.clip(np.nan_to_num({x}), -9, 9).astype('int64').sum({axis})", "{x}.any({axis})", "{x}.all({axis})", "np.argmax({x})", "{x}.argmin(0)", "(({x} > 0).sum({axis}))",
-             "np.intp(np.count_nonzero({x}))", "np.cumsum({x}, 0)", "np.clip(np.nan_to_num({a}), -100, 100).astype('int16')", "({a}).astype('float64')", "np.asarray({a} > 0).astype('int32')", "np.concatenate(({x}, {y}))",
+             "np.count_nonzero({x})", "np.cumsum({x}, 0)", "np.clip(np.nan_to_num({a}), -100, 100).astype('int16')", "({a}).astype('float64')", "np.asarray({a} > 0).astype('int32')", "np.concatenate(({x}, {y}))",
              "np.stack(({x}, {y}))", "np.concatenate(({x}, {x}), -1)", "np.pad({x}, 1)", "np.pad({x}, 1, 'edge')", "np.flip({x})", "np.roll({x}, 1)", "np.roll({x}, k, 0)", "np.tile({x}, 2)", "np.repeat({x}, 2)",
              "np.zeros_like({x})", "np.full_like({x}, 3)", "np.arange(5)", "np.zeros(3)", "np.ones((2, 1), 'int32')", "np.tril({x})", "np.diff({x})", "np.fmod({a}, {b})", "np.copysign(1.0, np.nan_to_num({x}) + 0.25)", "({x} != 0).astype('int32') @ np.ones({x}.shape[::-1], 'int32')",
              "np.swapaxes({x}, 0, -1)", "{x}.reshape(-1)", "np.moveaxis({x}, 0, -1)", "np.expand_dims({x}, 0)", "{x}.T", "np.array([k, 2, 3]) + {x}[..., :1]", "np.triu({x}, 1)", "np.array({x})", "np.squeeze({x})",
+             "np.take({x}, [0, -1, 0])", "{x}[..., [0, -1]]", "({x}[{x} > 0] * 2).max(initial=0)", "np.count_nonzero({x}[{x} > 1])", "np.flatnonzero({x}).sum()",
+             "np.cumsum({x}[{x} > 0] > 2).sum()", "np.take_along_axis({x}, np.argsort({x}, 0), 0)", "{x}[np.nonzero({x} > 1)].any()", "np.searchsorted([0, 1, 2], {x})", "np.argwhere({x} > 0).sum()",
+             "np.bincount(np.clip(np.nan_to_num({x}), 0, 9).astype('int64').reshape(-1), minlength=10)", "np.repeat([1, 2, 3], [0, 2, k])", "np.unique(np.nan_to_num({x})).shape[0]",
              "np.maximum.accumulate({x}, 0)", "np.minimum.accumulate({x}, -1)", "np.logical_or.reduce({x}, 0)", "np.logical_xor.accumulate({x})", "np.fmax.reduce({x}, 0)", "np.subtract.accumulate({x}, -1)",
              "np.bitwise_xor.reduce(({x} > 0).astype('int16'), 0)", "np.bitwise_and.accumulate(({x} > 0).astype('uint8'))", "np.add.outer({x}, {y}[..., 0])", "np.less.outer({x}[..., 0], {y})",
              "(np.lib.stride_tricks.sliding_window_view({x}, 2, axis=0) + 0)", "np.lib.stride_tricks.sliding_window_view({x}, 2, axis=-1).reshape(-1)", "np.lib.stride_tricks.sliding_window_view({x}, (1, 2), axis=(0, -1)).copy()", "{x}.flat[1:4]", "np.array({x}.flat)",
@@ -217,6 +214,12 @@ class Program:
         target = self.writable()
         return f"{target}{self.random.choice([self.index(), ''])} {op} {self.expression(1)}"
 
+    def scatter(self):
+        target, i = self.writable(), self.random.choice(["[0, 0]", "[0, -1]", "[[0], [-1]]"])
+        a = self.expression(2)
+        return self.random.choice([f"{target}[{target} > 1] = {self.number()}", f"{target}[{target} > 1] += 1", f"{target}[..., {i}] = {a}", f"{target}[{i}] += {a}", f"np.add.at({target}, {i}, {target}[0])",
+                                   f"{target}[{target} < 0] = {target}[{target} < 0] + 3", f"np.put({target}, {i}, {self.number()})", f"{target}[np.abs({target}) > 1] -= {a}"])
+
     def out(self):
         target = self.writable()
         return f"np.{self.random.choice(['add', 'multiply', 'subtract'])}({self.operand()}, {self.operand()}, out={target})"
@@ -237,7 +240,7 @@ class Program:
         body = self.random.choice([f"{target}[i] = {self.expression(2)}", f"{target}[i] += {self.expression(2)}", f"{target}[i:] *= {self.expression(2)}", f"{target} = {target} + {self.expression(2)}"])
         return f"for i in range({self.random.choice(['k', '2', '3'])}):\n        {body}"
 
-    STATEMENTS = [assign, assign, assign, assign, view, view, write, write, update, update, out, loop, store]
+    STATEMENTS = [assign, assign, assign, assign, view, view, write, write, update, update, out, loop, store, scatter]
 
     # ---- the whole ----
 

@@ -241,6 +241,15 @@ def test_masked_stores(value):
     same(want, pyxla.jit(f)(x.copy(), m, value))
 
 
+@pytest.mark.parametrize("line", ["x[x < 0] = 5", "x[x < 0] = x[x < 0] + 3", "x[x < 0] += 1", "np.put(x, [0, 0], [1, 2])", "x[True] = 4",
+                                  "x[...] = x[x > -9][0]"])
+@pytest.mark.parametrize("value", [-2.0, 2.0])
+def test_arrays_without_axes(line, value):
+    space = {"np": np}
+    exec(f"def f(x):\n    {line}\n    return x", space)
+    same(space["f"](np.array(value)), pyxla.jit(space["f"])(np.array(value)))
+
+
 def test_masks_on_some_axes():
     rng = np.random.default_rng(1)
     x, m, k = rng.standard_normal((3, 4, 5)), np.array([True, False, True, True]), rng.random((3, 4)) < 0.5

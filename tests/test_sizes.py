@@ -14,7 +14,7 @@ FORMS = [
     "x[x > 0][1:] - x[x > 0][:-1]", "x[x > 100]", "x[x > 100].sum()", "np.arange(x[x > 0].shape[0])", "np.zeros(x[x > 0].shape) + x[x > 0]",
     "np.arange(2, x[x > 0].shape[0])", "x[x > 0][x[x > 0] < 0.5]", "np.concatenate([x[x > 0], x[x < 0]])", "np.flatnonzero(x > 0)", "np.nonzero(x)",
     "np.where(x > 0)[0] * 2", "np.sort(x[x > 0])", "np.cumsum(x[x > 0])", "np.median(x[x > 0])", "x[x > -9].std()", "np.exp(x[x > -9]).max()",
-    "x[x > -9].argmax()", "(x[x > 0] > 0.5).any()", "x[x > 0].size", "x[x > 0].nbytes", "x[x > 0].size * 2 + 1", "x[x > 0].shape[0] / 4", "x[np.flatnonzero(x > 0)]",
+    "x[x > -9].argmax()", "x[x > 1.5].max(initial=-3)", "x[x > 100].min(initial=2.5)", "(x[x > 0] > 0.5).any()", "x[x > 0].size", "x[x > 0].nbytes", "x[x > 0].size * 2 + 1", "x[x > 0].shape[0] / 4", "x[np.flatnonzero(x > 0)]",
     "np.extract(x > 0, x)", "x.compress(x > 0)", "np.where(x[x > 0] > 0.5, x[x > 0], 0)", "np.trim_zeros(np.where(x > 0.2, x, 0))",
     "np.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: v * 2])", "np.piecewise(x, [x < 0], [1, 2])", "x[x > 0].reshape(-1, 1) * np.ones(3)",
     "x[x > 0].astype('float32') / x[x > 0].shape[0]", "(x > 0).nonzero()[0].shape[0] + x", "x[x > 0].copy() + x[x > 0]", "np.unique(x > 0)", "x[~np.isnan(x)].sum()",
@@ -27,7 +27,7 @@ MATRIX = [
     "X[np.nonzero(X > 0)]", "X[X > 0].reshape(1, -1)", "X[(X > 0).any(1)][:, (X > 0).all(0)]", "np.count_nonzero(X[X > 0] > 1)",
 ]
 INTEGERS = [
-    "np.bincount(i)", "np.bincount(i, minlength=20)", "np.bincount(i, weights=i * 0.5)", "np.bincount(i[i > 3])", "np.unique(i)", "np.unique(i, True, True, True)",
+    "np.bincount(i % 5, minlength=9) + np.bincount(i % 3, minlength=9)", "np.bincount(i)", "np.bincount(i, minlength=20)", "np.bincount(i, weights=i * 0.5)", "np.bincount(i[i > 3])", "np.unique(i)", "np.unique(i, True, True, True)",
     "np.unique(i.reshape(5, 6), return_inverse=True)", "np.unique_counts(i)", "np.unique_all(i)", "np.unique_inverse(i)", "np.sort(np.unique_values(i))", "np.union1d(i, i + 3)",
     "np.intersect1d(i, i + 3)", "np.setdiff1d(i, i + 3)", "np.setxor1d(i, i + 3)", "np.repeat(i, i)", "np.repeat(i.reshape(5, 6), i[:5], axis=0)", "np.repeat(i, i).sum()",
     "np.unique(i[i > 2])", "np.bincount(np.unique(i, return_inverse=True)[1])", "i[i > 3] // 2", "np.unique(np.where(i > 3, np.nan, i))", "np.unique(i * 0.5, equal_nan=False)",
@@ -70,7 +70,7 @@ def test_a_new_size_neither_traces_nor_compiles():
     f = pyxla.jit(lambda x: (x[x > 0] * 2).sum())
     f(V), f(-V)
     compiled = f.cache_info().compiled
-    for k in range(5):
+    for _ in range(5):
         x = RNG.standard_normal(20)
         np.testing.assert_allclose(f(x), (x[x > 0] * 2).sum())
     assert (f.cache_info().traces, f.cache_info().compiled) == (1, compiled)

@@ -146,6 +146,19 @@ static Id index_in_extent(Trace *t, Id i, Id n)
     return graph_binary(g, OP_maximum, graph_binary(g, OP_minimum, i, graph_binary(g, OP_subtract, extent, one)), zero);
 }
 
+PyObject *prim_bounds(PyObject *m, PyObject *o)
+{
+    (void)m;
+    Trace *t = op_begin();
+    Id id = t ? array_node(t, o) : 0;
+    int64_t lo, hi;
+    if (!id)
+        return NULL;
+    if (dtype_info[node_at(t->graph, id)->dtype].kind > DKIND_UINT || !node_range(t->graph, id, &lo, &hi))
+        Py_RETURN_NONE;
+    return Py_BuildValue("LL", (long long)lo, (long long)hi);
+}
+
 PyObject *prim_freeze(PyObject *m, PyObject *o)
 {
     (void)m;

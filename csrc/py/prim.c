@@ -899,6 +899,7 @@ PyMethodDef prim_methods[] = {
     {"_extent_type", prim_extent_type, METH_O, "_extent_type(cls): the class of extents that are known only in the run"},
     {"is_concrete", prim_is_concrete, METH_O, "whether the value of a tracer is known, or can be computed now"},
     {"is_extent", prim_is_extent, METH_O, "whether x is an extent that is known only in the run"},
+    {"bounds", prim_bounds, METH_O, "bounds(x): integers that no element of x passes, as far as the graph shows them, or None"},
     {"freeze", prim_freeze, METH_O, "freeze(x): x, which may not be written to from here on"},
     FAST(gather, "gather(x, (i, ...)): x[i, ...] with int64 arrays in range for the leading axes"),
     FAST(scatter, "scatter(x, v, op, axes, (i, ...)): writes x[..., i, ...] = v, or op.at(x, (..., i, ...), v); axes: bit mask of those indexed; v: the index arrays' axes first"),

@@ -273,6 +273,7 @@ PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_index(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_freeze(PyObject *m, PyObject *o);
+PyObject *prim_bounds(PyObject *m, PyObject *o);
 
 /* A view of x with its axes permuted. */
 PyObject *tracer_transpose(Tracer *x, const int *perm);

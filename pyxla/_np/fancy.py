@@ -40,7 +40,7 @@ def traced(item):
 
 def as_index(item):
     """An index array: an ndarray where the values are known now, a tracer of integers, or a Mask."""
-    if isinstance(item, (bool, np.bool)):
+    if not is_array(item) and isinstance(item, (bool, np.bool)):
         return np.array(item)
     if isinstance(item, (list, tuple)) and not traced(item):
         a = np.array(item)
@@ -74,7 +74,11 @@ def axes_of(item):
         return 0
     if isinstance(item, Mask):
         return item.ndim
-    return item.ndim if isinstance(item, np.ndarray) and item.dtype == np.bool else 1
+    return item.ndim if is_known_mask(item) else 1
+
+
+def is_known_mask(item):
+    return not is_array(item) and isinstance(item, np.ndarray) and item.dtype == np.bool
 
 
 # ---- keys ----
@@ -108,7 +112,7 @@ class Key:
         elif integer(item):
             self.basic.append(item)
             self.axis += 1
-        elif isinstance(item, np.ndarray) and item.dtype == np.bool:
+        elif is_known_mask(item):
             self.add_known_mask(item)
         else:
             self.basic.append(ALL)
@@ -127,6 +131,10 @@ class Key:
                                  f"{self.x.shape[self.axis + k]} but size of corresponding boolean axis is {n}")
 
     def add_mask(self, mask):
+        if mask.ndim == 0:                                            # a mask over a new axis of extent 1
+            self.basic.append(None)
+            self.add_axis(Mask(_core.reshape(mask.values, (1,))))
+            return
         self.check_mask(mask.values.shape)
         self.basic += [ALL] * mask.ndim
         self.at.append(self.out)

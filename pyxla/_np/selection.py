@@ -58,6 +58,9 @@ def put(a, ind, v, mode="raise"):
     if not is_weak(v) and v.size != 1:
         v = _core.gather(v, (np.remainder(_core.iota(ind.size), v.size),)) if v.size < ind.size else v[:ind.size]
     flat = bounded(ind, a.size, mode)
+    if a.ndim == 0:
+        a[...] = v if is_weak(v) or v.size == 1 and not v.ndim else v[-1]
+        return
     _core.scatter(a, _core.full(ind.shape, a.dtype, v), None, axis_bits(range(a.ndim)), unravelled(flat, a.shape))
 
 
@@ -225,8 +228,8 @@ def ufunc_at(ufunc, a, indices, b=None):
 
 
 COMBINING = {name: name for name in (
-    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "maximum", "minimum", "fmax", "fmin", "bitwise_and",
-    "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "arctan2", "hypot", "copysign")} | {"mod": "remainder", "true_divide": "divide"}
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "maximum", "minimum", "fmax", "fmin",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "arctan2", "hypot", "copysign")} | {"mod": "remainder", "true_divide": "divide"}
 
 
 def apply_once(ufunc, a, key, b):
@@ -392,7 +395,7 @@ def tally(at, n, weights, keep=None):
         at = _core.where(keep, at, n)
     total = _core.full((n + (keep is not None),), dtype, 0)
     _core.scatter(total, one, "add", 1, (at,))
-    return total[:n]
+    return total if keep is None else total[:n]
 
 
 @implements(np.histogram)
@@ -408,7 +411,9 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     edges, uniform = bin_edges(a, bins, range)
     at, keep = bins_of(a, edges, uniform)
     kind = None if weights is None else weights.dtype
-    wide = None if weights is None else _core.cast(weights, np.dtype(np.float64)) if kind.kind in "biuf" and uniform is not None else weights
+    wide = weights
+    if weights is not None and kind.kind in "biuf" and uniform is not None:
+        wide = _core.cast(weights, np.dtype(np.float64))
     counts = tally(at, edges.size - 1, wide, keep)
     counts = counts if kind is None or counts.dtype == kind else _core.cast(counts, kind)
     counts = _core.copy(counts)

@@ -151,6 +151,9 @@ def bincount(x, /, weights=None, minlength=0):
     if not is_dynamic(x) and x.size == 0:
         return _core.full((minlength,), INT if weights is None else FLOAT, 0)
     _core.check(np.less_equal(0, x), "value")
+    known = _core.bounds(x)
+    if known is not None and known[0] >= 0 and not isinstance(minlength, Number) and known[1] < minlength:
+        return tally(x, minlength, weights)
     top = x if not is_dynamic(x) else _core.concatenate([x, _core.full((1,), INT, -1)], 0)
     n = Number(np.maximum(_core.reduce("max", top, (0,)) + 1, as_value(minlength)))
     return tally(np.maximum(x, 0), n, weights)

@@ -117,6 +117,9 @@ def extreme(op, a, axis, out, keepdims, initial, where):
     if given(initial):
         first = start(initial, x.dtype)
         x = masked(x, where, initial if is_weak(initial) and not has_where else first) if has_where else x
+    if given(initial) and len(axes) == 1 and _core.is_extent(x.shape[axes[0]]):     # it may be empty
+        one = tuple(1 if k in axes else n for k, n in enumerate(x.shape))
+        x = _core.concatenate([x, _core.full(one, x.dtype, first)], axes[0])
     if any(is_none(x.shape[k]) for k in axes):
         if not given(initial):
             if not any(is_none(n) for k, n in enumerate(x.shape) if k not in axes):

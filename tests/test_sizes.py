@@ -18,7 +18,7 @@ FORMS = [
     "np.extract(x > 0, x)", "x.compress(x > 0)", "np.where(x[x > 0] > 0.5, x[x > 0], 0)", "np.trim_zeros(np.where(x > 0.2, x, 0))",
     "np.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: v * 2])", "np.piecewise(x, [x < 0], [1, 2])", "x[x > 0].reshape(-1, 1) * np.ones(3)",
     "x[x > 0].astype('float32') / x[x > 0].shape[0]", "(x > 0).nonzero()[0].shape[0] + x", "x[x > 0].copy() + x[x > 0]", "np.unique(x > 0)", "x[~np.isnan(x)].sum()",
-    "x[:, None][x > 0]", "np.outer(x[x > 0], x[x > 0])", "x[x > 0][None, :] + x[x > 0][:, None]", "np.diff(x[x > 0])",
+    "x[:, None][x > 0]", "np.outer(x[x > 0], x[x > 0])", "x[x > 0][None, :] + x[x > 0][:, None]", "np.diff(x[x > 0])", "np.maximum(x, x[x > 0].size)", "np.where(x > 0, x[x > 0].size, x)", "np.full(3, x[x > 0].size)",
 ]
 MATRIX = [
     "X[X > 0]", "X[X[:, 0] > 0]", "X[:, X[0] > 0]", "X[X[:, 0] > 0, 1]", "X[1, X[1] > 0]", "np.nonzero(X > 0)", "np.argwhere(X > 0)", "np.where(X > 0)",

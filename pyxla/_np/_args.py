@@ -29,7 +29,7 @@ def is_array(x):
 
 def is_weak(x):
     """Whether x is a Python number, whose dtype yields to an array's."""
-    return not is_array(x) and isinstance(x, (bool, int, float, complex))
+    return not is_array(x) and (isinstance(x, (bool, int, float, complex)) or _core.is_extent(x))
 
 
 def array(x, dtype=None):
@@ -78,6 +78,8 @@ def type_of(x):
     """What stands for x in a promotion: a dtype, or a Python number (weak)."""
     if _core.is_scalar_tracer(x):
         return _core.as_tracer(x).dtype.type(0).item()
+    if _core.is_extent(x):
+        return x.value.dtype.type(0).item()
     if isinstance(x, (np.ndarray, np.generic)):
         return x.dtype
     if isinstance(x, (bool, int, float, complex)):

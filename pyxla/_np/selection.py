@@ -229,7 +229,8 @@ def ufunc_at(ufunc, a, indices, b=None):
 
 COMBINING = {name: name for name in (
     "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "maximum", "minimum", "fmax", "fmin",
-    "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "arctan2", "hypot", "copysign")} | {"mod": "remainder", "true_divide": "divide"}
+    "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "arctan2", "hypot", "copysign")}
+COMBINING |= {"mod": "remainder", "true_divide": "divide"}
 
 
 def apply_once(ufunc, a, key, b):

@@ -190,14 +190,18 @@ class Program:
              "np.add({a}, {b}, dtype='float64')", "({x} > 0).sum({axis}, where={x} == {x})", "np.r_[{x}.ravel(), 1, {y}.ravel()]", "np.c_[{x}, {x}]", "{x}[[0, -1]]", "{x}[..., [0, 0]]",
              "np.insert({x}, 1, 0)", "np.delete({x}, 0, 0)", "np.einsum('...i->i...', {x})", "np.select([{x} > 0, {x} < -1], [{a}, {b}], 0)", "np.sort({x}, -1)", "np.array([{x}, {x} * 2])",
              "np.array([{x}[..., 0], {x}[..., -1]]).T", "np.unstack({x})[0]", "np.rot90({x})", "np.array_split({x}, 2)[1]", "np.copysign({x}, -1)", "np.heaviside({x}, 0.5)", "divmod({x}, 3)[1]", "np.nan_to_num({x})",
-             "np.kron({x}, [1, 2])", "np.cross({x}[..., :3], {y}[..., :3])", "np.ptp({x}, 0)", "np.resize({x}, (3, 2))", "np.meshgrid({x}[..., 0], [1, 2])[0]", "(np.sum([{x}, {x}], 0) > 1)", "np.indices({x}.shape[:1]) + 1"]
+             "np.kron({x}, [1, 2])", "np.cross({x}[..., :3], {y}[..., :3])", "np.ptp({x}, 0)", "np.resize({x}, (3, 2))", "np.meshgrid({x}[..., 0], [1, 2])[0]", "(np.sum([{x}, {x}], 0) > 1)", "np.indices({x}.shape[:1]) + 1",
+             "np.sort({x} + 0)", "np.sort({x} + 0, 0)", "np.sort({x} + 0, None)", "np.argsort({x}, kind='stable')", "np.argsort({x}, 0, kind='stable')", "np.median({x} + 0, {axis})", "np.partition({x} + 0, 0)[..., :1]",
+             "np.isin({x}, {y})", "np.percentile(np.nan_to_num({x}), 50, method='lower')"]
     LOOSE = ["({a} + {b})", "({a} - {b})", "({a} * {b})", "({a} + {b})", "np.tanh({a})", "np.sin({a})", "np.cos({a})", "np.exp(-np.abs({a}))", "np.log1p(np.abs({a}))", "np.sqrt(np.abs({a}) + 1)", "({a} / (1 + np.abs({b})))",
              "np.arctan({a})", "np.square(np.tanh({a}))", "np.hypot({a}, 1.0)", "{x}.sum({axis})", "{x}.mean({axis})", "np.tanh({x}).var({axis})", "np.sqrt({x}.var({axis}) + 1)", "np.maximum({a}, {b})", "({x}.max({axis}))", "({x} @ {y})", "({x} @ {x}.T)",
              "np.dot({x}, {y}.T)", "np.cumsum({x}, -1)", "np.where({x} > 0, {a}, {b})", "({x} - {x}.mean(-1, keepdims=True))", "np.exp({x} - {x}.max(-1, keepdims=True))", "np.concatenate(({x}, {y}))", "np.stack(({x}, {y}))", "np.pad({x}, 1)", "{x}.T", "np.tanh({x}[1:] - {x}[:-1])",
              "np.einsum('ij,kj->ik', {x}, {y})", "np.einsum('...i->...', {x})", "np.flip({x}, 0)", "np.zeros_like({x})", "np.full(3, s)", "np.outer({x}, {y}[..., 0])", "np.expm1(np.tanh({a}))", "np.log(1 + np.square({a}))", "np.linalg.norm({x})", "np.clip({a}, -1, 1)", "np.minimum({a}, 2.0)",
              "np.logaddexp({a}, {b})", "np.logaddexp.reduce({x}, -1)", "np.hypot.reduce({x}, 0)", "np.hypot.accumulate(np.tanh({x}), -1)", "np.gradient({x}, axis=0)", "np.trapezoid({x})", "np.average({x}, axis=0)", "np.cov(np.tanh({x}))",
              "np.lib.stride_tricks.sliding_window_view({x}, 2, axis=-1).mean(-1)", "np.subtract.outer({x}[..., 0], {y}[..., 0])", "np.multiply.reduce(np.tanh({x}), 0)", "np.vander({x}[..., 0] / 9, 3)", "np.nanmean({x}, 0)", "np.diff({x}, axis=0)",
-             "np.tensordot({x}, {y}, 1)", "np.inner({x}, {y})", "np.einsum('i...,i...->...', {x}, {x})", "np.vecdot({x}, {y})", "np.sinc({x})", "np.unwrap({x})", "np.trace({x})"]
+             "np.tensordot({x}, {y}, 1)", "np.inner({x}, {y})", "np.einsum('i...,i...->...', {x}, {x})", "np.vecdot({x}, {y})", "np.sinc({x})", "np.unwrap({x})", "np.trace({x})",
+             "np.sort({x})", "np.sort({x}, 0)", "np.median({x}, {axis})", "np.linalg.det(np.tanh({x}[..., :3, :3]))", "np.linalg.solve(np.tanh({x}[..., :2, :2]) + 4 * np.eye(2), {x}[..., :2, :1])",
+             "np.linalg.inv(np.tanh({x}[..., :5, :5]) + 9 * np.eye(5))", "np.fft.irfft(np.fft.rfft({x}), n={x}.shape[-1])", "np.abs(np.fft.fft(np.tanh({x})))", "np.quantile({x}, 0.3, {axis})", "np.convolve({x}, [0.25, 0.5, 0.25], 'same')"]
 
     def assign(self):
         return f"{self.new_name()} = {self.expression()}"

@@ -139,6 +139,13 @@ def test_empty_and_zero_dimensional():
             assert a.dtype == b.dtype
 
 
+def test_empty_temporaries():
+    """They may have no address, and are no results that nobody reads."""
+    f = pyxla.jit(lambda x: (call(x, x)[0].sum(), call(x, call(x, x, 2)[0])[1] + 1))
+    total, order = f(np.zeros((0, 3)))
+    assert total == 0 and order.shape == (0,)
+
+
 def test_in_a_jitted_function_that_is_inlined(x):
     inner = pyxla.jit(lambda x: call(x, x)[0])
     f = pyxla.jit(lambda x: inner(x + 1) * 2)

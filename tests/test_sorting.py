@@ -26,6 +26,7 @@ SORT = [
 ]
 STATISTICS = [
     lambda X: np.median(X), lambda X: np.median(X, 0), lambda C: np.median(C, (0, 2)), lambda I: np.median(I, -1, keepdims=True), lambda B: np.median(B, 1), lambda N: np.median(N, 1), lambda V: np.median(V), lambda Z: np.median(Z), lambda S: np.median(S),
+    lambda S: np.quantile(S, 0.3, keepdims=True), lambda Z: np.median(Z, keepdims=True), lambda E: np.median(E), lambda E: np.median(E, 0), lambda E: np.median(E, 1, keepdims=True),
     lambda N: np.nanmedian(N[:2]), lambda N: np.nanmedian(N[:2], 1), lambda I: np.nanmedian(I, 0), lambda C: np.nanmedian(C, axis=(1, 2), keepdims=True),
     lambda X: np.quantile(X, 0.3), lambda X: np.quantile(X, [0.1, 0.9], axis=0), lambda C: np.quantile(C, 0.25, (0, 1), keepdims=True), lambda I: np.quantile(I, 1), lambda I: np.quantile(I, np.float32(0.5), 1), lambda N: np.quantile(N, 0.5, 1),
     lambda X: np.percentile(X, 30), lambda X: np.percentile(X, [[10], [50.0]], axis=1), lambda C: np.percentile(C, np.array([5, 95]), axis=-1), lambda I: np.percentile(I, 100), lambda V: np.percentile(V, (25, 50, 75)), lambda C: np.percentile(C, np.float64(40)),

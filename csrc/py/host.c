@@ -24,6 +24,14 @@ static PyObject *wrap(const HostArray *a, void *address, bool writable)
                                         writable ? NPY_ARRAY_WRITEABLE : 0, NULL) : NULL;
 }
 
+static bool is_empty(const HostArray *a)
+{
+    for (int k = 0; k < a->rank; k++)
+        if (a->shape[k] == 0)
+            return true;
+    return false;
+}
+
 /* results, inputs..., numbers... into args, new references; how many were made: fewer than wanted with an exception. */
 static uint32_t fill_arguments(const HostCall *c, void *const *address, PyObject **args)
 {
@@ -33,7 +41,7 @@ static uint32_t fill_arguments(const HostCall *c, void *const *address, PyObject
     n += ok;
     for (uint32_t k = 0; ok && k < c->nout; k++) {
         void *at = address[c->nin + k];
-        PyObject *a = at ? wrap(&c->arrays[c->nin + k], at, true) : Py_NewRef(Py_None);
+        PyObject *a = at || is_empty(&c->arrays[c->nin + k]) ? wrap(&c->arrays[c->nin + k], at, true) : Py_NewRef(Py_None);
         ok = a != NULL;
         if (ok)
             PyTuple_SET_ITEM(results, k, a);

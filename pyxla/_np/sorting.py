@@ -182,8 +182,11 @@ def statistic(function, a, axis, out, keepdims):
     keepdims = bool(keepdims) and keepdims is not np._NoValue
     shape, axes = reduced(x.shape, axis, keepdims)
     dtype = x.dtype if x.dtype.kind in "fc" else FLOAT
-    (r,) = whole(function, (("axis", axes), ("keepdims", keepdims)))((x,), ((dtype, shape),))
-    return to_out(scalar(r), out, "unsafe")
+    if x.size == 0:
+        r = _core.full(shape, dtype, np.nan)
+    else:
+        (r,) = whole(function, (("axis", axes), ("keepdims", keepdims)))((x,), ((dtype, shape),))
+    return to_out(r if keepdims else scalar(r), out, "unsafe")
 
 
 @implements(np.median)
@@ -196,7 +199,8 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     if len(axes) != 1:
         x = _core.reshape(moveaxis(x, axes, tuple(range(-len(axes), 0))), (*reduced(x.shape, axes, False)[0], -1))
     r = middle(x, axes[0] if len(axes) == 1 else x.ndim - 1)
-    return to_out(scalar(r.reshape(shape)), out, "unsafe")
+    r = r.reshape(shape)
+    return to_out(r if keepdims else scalar(r), out, "unsafe")
 
 
 def middle(x, axis):
@@ -253,7 +257,7 @@ def quantile_of(function):
         dtype = x.dtype if weights is not None or method in ELEMENTS or exact else mean_dtype(x, q, weak)
         number = setting(axis=axes, method=method, keepdims=keepdims)
         (r,) = run_quantile(inputs, ((dtype, (*q.shape, *shape)),), QUANTILES.index(function), number, int(weak))
-        return to_out(r if weights is not None else scalar(r), out, "unsafe")
+        return to_out(r if weights is not None or keepdims else scalar(r), out, "unsafe")
     return implements(function)(f)
 
 

@@ -4,7 +4,7 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import FLOAT, array, common, default_type, is_weak, result_type, shape_tuple, unsupported
+from ._args import FLOAT, array, common, default_type, is_weak, result_type, shape_tuple
 from .manip import band
 
 implements = _core.implements
@@ -134,8 +134,3 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     if copy:
         return tuple(_core.copy(x) for x in out)
     return out if sparse and SPARSE_IN_A_LIST else tuple(out)
-
-
-@implements(np.asarray_chkfinite)
-def asarray_chkfinite(a, dtype=None, order=None):
-    raise unsupported("asarray_chkfinite", "use np.asarray")

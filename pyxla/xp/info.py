@@ -30,8 +30,8 @@ class __array_namespace_info__:
     __module__ = "pyxla.xp"
 
     def capabilities(self):
-        """What a jitted function can do: no sizes that depend on data, so far (NumPy arrays outside of one can have them)."""
-        return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 16}
+        """What the namespace can do: sizes that depend on data, and the most axes of an array."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 16}
 
     def default_device(self):
         """The device of new arrays."""

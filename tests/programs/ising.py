@@ -12,7 +12,7 @@ def sweep(s, beta, r, field):
         mine = (i + j) % 2 == colour
         cost = 2.0 * s * (neighbours(s) + field)
         flip = mine & (r[colour] < np.exp(-beta * cost))
-        s *= np.where(flip, -1, 1)
+        s[flip] *= -1
 
 
 def energy(s, field):

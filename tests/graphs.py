@@ -176,6 +176,10 @@ class Graphs:
         start = [0 if n == 0 else s for s, n in zip(start, v.shape)]
         return self.node(self.c.graph_slice_const(self.g, a.id, ints(start), ints(step), ints(v.shape)), v)
 
+    def window(self, a, axis, size, stride, step):
+        v = np.lib.stride_tricks.sliding_window_view(a.value, (size - 1) * step + 1, axis)[..., ::step]
+        return self.add("window", [a], [axis, size, stride, step], v[(slice(None),) * axis + (slice(None, None, stride),)])
+
     def gather(self, a, *index):
         return self.add("gather", [a, *index], [], a.value[tuple(i.value for i in index)])
 

@@ -309,7 +309,7 @@ def random_program(rng, g):
         return g.elementwise("remainder", n, g.number(7, dtype)) if n.value.size and np.abs(n.value).max() > 1000 else n
 
     for _ in range(rng.randrange(2, 14)):
-        kind, x = rng.randrange(15), pick()
+        kind, x = rng.randrange(17), pick()
         r = x.value.ndim
         if kind == 0:
             pool.append(g.elementwise(rng.choice(UNARY), x))
@@ -356,6 +356,15 @@ def random_program(rng, g):
             other = [p for p in pool if p.value.ndim == 2 and p.shape[0] == x.shape[1]]
             if other:
                 pool.append(small(g.dot(x, rng.choice(other))))
+        elif kind == 15 and 0 < r < 5 and 0 < x.value.size < 5000:
+            axis = rng.randrange(r)
+            size, step = rng.randrange(1, 4), rng.randrange(1, 3)
+            if (size - 1) * step < x.shape[axis]:
+                pool.append(g.window(x, axis, size, rng.randrange(1, 3), step))
+        elif kind == 16 and r > 2 and x.value.size < 2000:
+            other = [p for p in pool if p.value.ndim == r and p.shape[:-2] == x.shape[:-2] and p.shape[-2] == x.shape[-1]]
+            y = rng.choice(other) if other else g.transpose(x, [*range(r - 2), r - 1, r - 2])
+            pool.append(small(g.reduce("sum", g.dot(x, y), sorted(rng.sample(range(r - 2), rng.randrange(1, r - 1))))))
         elif kind == 12:
             a, b = g.host(x, pick(), rng.randrange(3))
             pool += [small(a), g.cast(b, dtype)] if rng.random() < 0.7 else [small(a)]

@@ -367,6 +367,11 @@ Id graph_transpose(Graph *g, Id a, const int *perm)
     return plain(g, OP_transpose, &a, 1, attr, rank);
 }
 
+Id graph_window(Graph *g, Id a, int axis, int64_t size, int64_t stride, int64_t step)
+{
+    return plain(g, OP_window, &a, 1, (int64_t[]){ axis, size, stride, step }, 4);
+}
+
 Id graph_slice(Graph *g, Id a, const Id *start, const int64_t *step, const Dim *shape)
 {
     Id in[1 + MAX_RANK] = { a };

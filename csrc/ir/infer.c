@@ -186,6 +186,24 @@ static bool infer_transpose(Infer *f)
     return true;
 }
 
+static bool infer_window(Infer *f)
+{
+    int rank = input(f, 0)->rank;
+    if (f->nattr != 4 || f->attr[0] < 0 || f->attr[0] >= rank || f->attr[1] < 1 || f->attr[2] < 1 || f->attr[3] < 1 || rank == MAX_RANK)
+        return broken(f, "a window");
+    Dim shape[MAX_RANK];
+    memcpy(shape, input_shape(f, 0), (size_t)rank * sizeof *shape);
+    Dim n = shape[f->attr[0]];
+    int64_t reach;
+    if (n < 0)
+        return refuse(f, ERR_UNSUPPORTED, "windows of an axis whose extent is known only in the run");
+    if (__builtin_mul_overflow(f->attr[1] - 1, f->attr[3], &reach) || reach >= n)
+        return refuse(f, ERR_VALUE, "window shape cannot be larger than input array shape");
+    shape[f->attr[0]] = (n - 1 - reach) / f->attr[2] + 1;
+    shape[rank] = f->attr[1];
+    return result(f, (Dtype)input(f, 0)->dtype, shape, rank + 1) && fits(f);
+}
+
 /* Takes the extents that both shapes have out of both, so that run-time extents need not be multiplied. */
 static void cancel(Dim *a, int *na, Dim *b, int *nb)
 {
@@ -603,7 +621,7 @@ static bool infer_check(Infer *f)
 static bool (*const rules[OP_COUNT])(Infer *) = {
     [OP_input] = infer_input, [OP_const] = infer_const, [OP_iota] = infer_iota,
     [OP_broadcast] = infer_broadcast, [OP_transpose] = infer_transpose, [OP_reshape] = infer_reshape, [OP_slice] = infer_slice,
-    [OP_gather] = infer_gather,
+    [OP_gather] = infer_gather, [OP_window] = infer_window,
     [OP_update] = infer_update, [OP_concatenate] = infer_concatenate, [OP_pad] = infer_pad, [OP_scatter] = infer_scatter,
     [OP_dot] = infer_dot,
     [OP_loop] = infer_loop, [OP_cond] = infer_cond, [OP_call] = infer_call, [OP_host] = infer_host,
@@ -624,7 +642,7 @@ static bool infer_kind(Infer *f)
 /* Whether the op takes that many inputs: the rules need not ask. */
 static bool arity_ok(Op op, int nin)
 {
-    if (op == OP_broadcast || op == OP_transpose || op == OP_reshape)
+    if (op == OP_broadcast || op == OP_transpose || op == OP_reshape || op == OP_window)
         return nin == 1;
     if (op == OP_slice || op == OP_pad || op == OP_update || op == OP_gather || op == OP_scatter)
         return nin >= 1;

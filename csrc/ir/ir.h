@@ -132,6 +132,7 @@ Id graph_cast(Graph *g, Id a, Dtype dtype);
 Id graph_broadcast(Graph *g, Id a, const Dim *shape, int rank);
 Id graph_transpose(Graph *g, Id a, const int *perm);
 Id graph_reshape(Graph *g, Id a, const Dim *shape, int rank);
+Id graph_window(Graph *g, Id a, int axis, int64_t size, int64_t stride, int64_t step);        /* x[.., i stride + j step, ..] at (.., i, .., j) */
 Id graph_slice(Graph *g, Id a, const Id *start, const int64_t *step, const Dim *shape);       /* rank = a's; start: scalar nodes */
 /* x[i_0, ..., i_{n-1}]: the index arrays (int64, one shape, in range) replace x's first n axes by their own. */
 Id graph_gather(Graph *g, Id x, const Id *index, int n);

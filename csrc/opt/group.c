@@ -136,7 +136,7 @@ static bool scan_node(Scan *s, Grouping *gr, Id id)
 static bool align(const Scan *s, uint32_t n, int8_t *axis)
 {
     const Group *gp = &s->gr->groups.at[n];
-    uint32_t used = 0;
+    uint32_t used = gp->summed;
     if (gp->host || n < s->ready) return false;
     for (int j = 0; j < s->own.n; j++) axis[j] = -1;
     for (uint32_t i = 0; i < s->leaves.len; i++) {
@@ -186,7 +186,7 @@ static bool may_join(const Scan *s, uint32_t n, int8_t *axis)
 {
     const Group *gp = &s->gr->groups.at[n];
     if (gp->nvals + s->ops > GROUP_VALS || !align(s, n, axis)) return false;
-    uint32_t all = (1u << gp->naxes) - 1, mask = mask_of(axis, s->own.n);
+    uint32_t all = ((1u << gp->naxes) - 1) & ~gp->summed, mask = mask_of(axis, s->own.n);
     bool full = mask == all, row = gp->reduced && !gp->scan && mask == (all & ~gp->reduced);
     if (full && gp->reduced && !gp->scan && gp->closed && phase_in(s, n)) return false;
     return full || row;
@@ -439,8 +439,32 @@ static bool is_columns(const Grouping *gr, const Group *gp)
     return gr->info[gp->dot].axis[node_at(gr->g, gp->dot)->rank - 1] == gp->naxes - 1;
 }
 
+/* A sum of products over batch axes, all that the products are used for: one product that adds up. */
+static bool sum_of_products(Grouping *gr, Id id)
+{
+    const Graph *g = gr->g;
+    Id v = node_in(g, id)[0];
+    uint32_t n = gr->info[v].group, summed = 0;
+    int rank = node_at(g, v)->rank;
+    if (node_at(g, id)->op != OP_reduce_sum || node_at(g, v)->op != OP_dot || node_at(g, id)->dtype != node_at(g, v)->dtype) return false;
+    if (!n || gr->groups.at[n].dot != v || gr->groups.at[n].sum || gr->info[v].uses != 1 || gr->info[v].stored) return false;
+    if (node_attr(g, id)[0] >> (rank - 2) || !node_size(g, v)) return false;
+    for (int d = 0; d < rank - 2; d++)
+        if ((node_attr(g, id)[0] >> d & 1) && gr->info[v].axis[d] >= 0) summed |= 1u << gr->info[v].axis[d];
+    if (!summed) return false;
+    NodeInfo *info = &gr->info[id];
+    info->group = n;
+    for (int d = 0, k = 0; d < rank; d++)
+        if (!(node_attr(g, id)[0] >> d & 1)) info->axis[k++] = gr->info[v].axis[d];
+    gr->groups.at[n].sum = id;
+    gr->groups.at[n].summed = summed;
+    gr->groups.at[n].nvals++;
+    return true;
+}
+
 static bool visit_reduce(Grouping *gr, Id id)
 {
+    if (sum_of_products(gr, id)) return true;
     const Graph *g = gr->g;
     Id v = node_in(g, id)[0];
     Scan s;
@@ -452,7 +476,7 @@ static bool visit_reduce(Grouping *gr, Id id)
         if (s.own.of[d] >= 0 && (node_attr(g, id)[0] >> d & 1)) over |= 1u << s.own.of[d];
     if (s.best && align(&s, s.best, axis)) {
         Group *gp = &gr->groups.at[s.best];
-        uint32_t red = 0, all = (1u << gp->naxes) - 1;
+        uint32_t red = 0, all = ((1u << gp->naxes) - 1) & ~gp->summed;
         for (int j = 0; j < s.own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
         bool fits = mask_of(axis, s.own.n) == all && !gp->scan && gp->nvals + s.ops <= GROUP_VALS
                  && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp)))
@@ -520,7 +544,7 @@ static uint32_t group_of_rows(const Grouping *gr, Id id)
     const NodeInfo *info = &gr->info[a];
     const Group *gp = &gr->groups.at[info->group];
     int rank = node_at(g, a)->rank, last = gp->naxes - 1;
-    if (!info->group || !gp->dot || gp->then || gp->reduced != 1u << last || gp->closed || gp->naxes > MAX_DOMAIN - 4) return 0;
+    if (!info->group || !gp->dot || gp->then || gp->sum || gp->reduced != 1u << last || gp->closed || gp->naxes > MAX_DOMAIN - 4) return 0;
     if (op_info[node_at(g, a)->op].kind != KIND_ELEMENTWISE || info->uses != 1 || info->stored || info->row) return 0;
     if (node_at(g, a)->dtype != node_at(g, gp->dot)->dtype || node_shape(g, id)[rank - 1] == 1) return 0;
     if (info->axis[rank - 1] != last || info->axis[rank - 2] < 0 || info->axis[rank - 2] != last - 1) return 0;
@@ -939,7 +963,7 @@ static bool visit(Grouping *gr, Id id)
     case KIND_SOURCE: return true;
     case KIND_ELEMENTWISE: return visit_elementwise(gr, id);
     case KIND_VIEW:
-        if (n->op == OP_broadcast) return visit_broadcast(gr, id);
+        if (n->op == OP_broadcast || n->op == OP_window) return visit_broadcast(gr, id);
         if (n->op == OP_gather) return visit_gather(gr, id);
         return n->op != OP_reshape || visit_reshape(gr, id);
     case KIND_PLACE: return visit_place(gr, id);

@@ -51,6 +51,8 @@ typedef struct {
     bool carry;                  /* holds one carry root and nothing else */
     bool closed;                 /* full-size nodes after the reduction stay out: it is split over grid points */
     Id dot;                      /* the product whose result the members finish */
+    Id sum;                      /* ... or its sum over the batch axes `summed`, which only the product runs over (a convolution's window) */
+    uint32_t summed;
     Id then;                     /* a product of a value of the domain, finished row by row: it goes from a tile of rows to its own buffer */
     Id host;                     /* the host call that is all of the group; `operands` are then the buffers of its inputs */
     Id *items;                   /* ... the nodes that are its results, 0: nobody reads it */

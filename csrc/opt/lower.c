@@ -219,8 +219,8 @@ static uint32_t own_value(Lower *l, Id id, const Map *m)
     const Node *n = node_at(g, id);
     const NodeInfo *info = &l->gr->info[id];
     OpKind kind = op_info[n->op].kind;
+    if (kind == KIND_DOT || id == l->gp->sum) return l->dot_tile ? load_access(l, n->dtype, l->dot_tile - 1) : 0;
     if (kind == KIND_REDUCE || kind == KIND_SCAN) return reduction_value(l, id);
-    if (kind == KIND_DOT) return l->dot_tile ? load_access(l, n->dtype, l->dot_tile - 1) : 0;
     for (uint32_t i = 0; info->phase < l->phase && i < l->survey->tiles.len; i++)
         if (l->survey->tiles.at[i] == id && l->tile[i]) return load_access(l, n->dtype, l->tile[i] - 1);
     return elementwise(l, id, m);

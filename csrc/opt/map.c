@@ -121,6 +121,23 @@ static void map_slice(const Graph *g, Id id, Map *m)
     }
 }
 
+/* Element j of window i is element i stride + j step. */
+static void map_window(const Graph *g, Id id, Map *m)
+{
+    Map old = *m;
+    const int64_t *attr = node_attr(g, id);
+    int axis = (int)attr[0], last = m->rank - 1;
+    m->rank = last;
+    m->off[axis] = old.off[axis] * attr[2] + old.off[last] * attr[3];
+    for (int k = 0; k < m->naxes; k++) m->step[axis][k] = old.step[axis][k] * attr[2] + old.step[last][k] * attr[3];
+    m->off[last] = 0;
+    memset(m->step[last], 0, sizeof m->step[last]);
+    for (int i = 0; i < m->nindex; i++) {
+        if (m->index[i].row == axis) m->index[i].factor *= attr[2];
+        if (m->index[i].row == last) m->index[i].row = (int8_t)axis, m->index[i].factor *= attr[3];
+    }
+}
+
 /* The leading rows become offsets by the elements of the index arrays, which the rows of the result that are theirs read. */
 static void map_gather(const Graph *g, Id id, Map *m)
 {
@@ -269,6 +286,7 @@ bool map_through(const Graph *g, Id id, const int64_t *extent, Map *m)
     case OP_transpose: map_transpose(g, id, m); return true;
     case OP_slice: map_slice(g, id, m); return true;
     case OP_gather: map_gather(g, id, m); return true;
+    case OP_window: map_window(g, id, m); return true;
     case OP_reshape: return map_reshape(g, id, extent, m);
     }
     ASSERT(!"not a view");

@@ -102,6 +102,9 @@ static void of_view(const Order *o, Id id, int64_t *out)
         of_broadcast(o, id, out);
     } else if (n->op == OP_transpose) {
         for (int d = 0; d < n->rank; d++) out[d] = of[attr[d]];
+    } else if (n->op == OP_window) {
+        for (int d = 0; d < n->rank - 1; d++) out[d] = of[d] * (d == attr[0] ? attr[2] : 1);
+        out[n->rank - 1] = of[attr[0]] * attr[3];
     } else if (n->op == OP_slice) {
         for (int d = 0; d < n->rank; d++) out[d] = of[d] * attr[d];
     } else if (!reshape_strides(node_at(o->g, a)->rank, node_shape(o->g, a), of, n->rank, node_shape(o->g, id), out)) {

@@ -116,6 +116,15 @@ static int pack_loops(const Product *p, const Operand *o, int *of)
     return n;
 }
 
+/* Whether the operand, packed, would be larger than what it is read from, as windows of an image are. */
+static bool repeats(const Product *p, const Operand *o)
+{
+    int of[MAX_DOMAIN + 1], n = pack_loops(p, o, of);
+    int64_t size = 1;
+    for (int i = 0; i < n; i++) size *= p->l.loop[of[i]].extent;
+    return size > node_size(p->gr->g, o->buffer);
+}
+
 /* Bytes between the rows of a packed operand: an odd number of cache lines, so that rows do not share sets. */
 static int64_t row_bytes(int64_t line, int item) { return round_up(line * item, LINE) | LINE; }
 
@@ -175,7 +184,7 @@ static bool pack(Product *p, Operand *o, Drafts *out)
 static const Root *sole_root(const Lower *l)
 {
     const Root *r = l->gp->roots.len == 1 ? &l->gp->roots.at[0] : NULL;
-    return r && r->value == l->gp->dot && !r->check && !r->then && !l->survey->reduces.len ? r : NULL;
+    return r && r->value == l->gp->dot && !r->check && !r->then && !l->gp->sum && !l->survey->reduces.len ? r : NULL;
 }
 
 /* A block of at most `most`, a multiple of `unit`, that shares `extent` evenly; 0 where one block holds it all. */
@@ -300,6 +309,24 @@ static void finish_tile(Product *p)
     kernel_close(l->k, rows);
 }
 
+static bool is_summed(const Product *p, int i) { return p->l.loop[i].domain < MAX_DOMAIN && p->l.gp->summed >> p->l.loop[i].domain & 1; }
+
+/* Sets the tile of a sum of products to 0, and opens the loops around the product that adds; how many, their FORs in at. */
+static int open_sum(Product *p, uint32_t c, uint32_t *at)
+{
+    Lower *l = &p->l;
+    uint32_t in[3];
+    int n = 0, k = 0;
+    in[k++] = open_loop(l, p->im, p->block[p->im] ? PART_WITHIN : PART_WHOLE, 0, false);
+    if (p->block[p->in] && l->gp->reduced) in[k++] = open_loop(l, p->in, PART_BLOCKS, 0, false);
+    in[k++] = open_loop(l, p->in, p->block[p->in] ? PART_WITHIN : PART_WHOLE, l->vec == p->in ? l->lanes : 0, false);
+    lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = c, .b = kernel_const(l->arena, l->k, node_at(p->gr->g, p->dot)->dtype, 0) });
+    close_all(l, in, k);
+    for (int i = 0; i < l->nloops; i++)
+        if (is_summed(p, i)) at[n++] = open_loop(l, i, PART_WHOLE, 0, false);
+    return n;
+}
+
 /* The tile of rows for the product after. */
 static void make_rows(Product *p)
 {
@@ -334,8 +361,8 @@ static void multiply_rows(Product *p)
 static bool multiply(Product *p, Drafts *out)
 {
     Lower *l = &p->l, loops = *l;
-    uint32_t at[MAX_DOMAIN + 3];
-    int n = 0;
+    uint32_t at[MAX_DOMAIN + 3], sum[MAX_DOMAIN];
+    int n = 0, nsum = 0;
     if (!draft_begin(l, out, p->gr, loops.n, loops.survey, loops.buffers)) return false;
     l->nloops = loops.nloops;
     memcpy(l->loop, loops.loop, sizeof l->loop);
@@ -349,12 +376,14 @@ static bool multiply(Product *p, Drafts *out)
                                 : lower_axis(l, l->loop[i].extent, p->block[i]);
     }
     for (int i = 0; i < l->nloops; i++)
-        if (i != p->im && i != p->in && i != p->ik && (!p->iv || i != p->iv)) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
+        if (i != p->im && i != p->in && i != p->ik && (!p->iv || i != p->iv) && !is_summed(p, i)) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
     if (p->block[p->im]) at[n++] = open_loop(l, p->im, PART_BLOCKS, 0, true);
     if (p->block[p->in] && !l->gp->reduced) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, true);
     uint32_t c = target(p), a = read_operand(l, &p->a), b = read_operand(l, &p->b);
-    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
+    if (l->gp->sum) nsum = open_sum(p, c, sum);
+    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .add = nsum > 0, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
         .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->order });
+    close_all(l, sum, nsum);
     if (l->gp->then) make_rows(p);
     if (!p->direct) finish_tile(p);
     if (l->gp->then) multiply_rows(p);
@@ -408,7 +437,7 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     find_operands(p);
     p->direct = sole_root(&p->l);
     choose(p);
-    if (p->a.line >= 0 && !pack(p, &p->a, out)) return false;
-    if (p->b.line >= 0 && !pack(p, &p->b, out)) return false;
+    if (p->a.line >= 0 && !repeats(p, &p->a) && !pack(p, &p->a, out)) return false;
+    if (p->b.line >= 0 && !repeats(p, &p->b) && !pack(p, &p->b, out)) return false;
     return multiply(p, out);
 }

@@ -199,6 +199,19 @@ static Id slice_pieces(Graph *g, const Id *in, const int64_t *step, const Dim *s
     return n == 1 ? piece[0] : graph_concatenate(g, piece, n, axis);
 }
 
+/* A sum of small products, which are sums by now: one sum. */
+static Id sum_of_products(Pass *p, Id id, Id sum)
+{
+    Graph *g = p->g;
+    Id dot = node_in(p->old, id)[0];
+    if (node_at(p->old, dot)->op != OP_dot || p->uses[dot] != 1 || node_at(g, sum)->op != OP_reduce_sum) return 0;
+    Id x = node_in(g, sum)[0];
+    uint64_t inner = (uint64_t)node_attr(g, sum)[0], outer = (uint64_t)node_attr(p->old, id)[0], both = inner;
+    for (int d = 0, k = 0; d < node_at(g, x)->rank; d++)
+        if (!(inner >> d & 1) && (outer >> k++ & 1)) both |= 1ull << d;
+    return graph_reduce(g, OP_reduce_sum, x, both, 0);
+}
+
 static Id rebuild(Pass *p, Id id)
 {
     const Node *n = node_at(p->old, id);
@@ -215,7 +228,8 @@ static Id rebuild(Pass *p, Id id)
     if (op_info[n->op].kind == KIND_ELEMENTWISE) r = sink_reshape(g, n->op, in, n->nin, n->dtype);
     if (n->op == OP_slice) r = slice_pieces(g, in, attr, node_shape(p->old, id));
     if (n->op == OP_dot) r = dot_small(g, in[0], in[1]);
-    if (op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
+    if (n->op == OP_reduce_sum) r = sum_of_products(p, id, in[0]);
+    if (!r && op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
     if (n->op == OP_reduce_var && !(r = var_unit(g, in[0], attr))) r = var_by_rows(g, in[0], attr);
     if (n->op == OP_pad) r = pad_pieces(g, in[0], in[1], attr);
     if (r || g->err->kind) return r;

@@ -99,6 +99,7 @@ static void walk_own(Walk *w, Id id, const Map *m, uint8_t phase)
     const NodeInfo *info = &w->gr->info[id];
     const Node *n = node_at(w->gr->g, id);
     OpKind kind = op_info[n->op].kind;
+    if (id == w->gp->sum) return;
     if (kind == KIND_REDUCE || kind == KIND_SCAN) {
         add_once(w, id, false);
     } else if (kind == KIND_VIEW) {

@@ -562,6 +562,38 @@ static PyObject *prim_pad(PyObject *m, PyObject *const *args, Py_ssize_t n)
     return r;
 }
 
+static PyObject *prim_window(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    int64_t attr[MAX_RANK];
+    Id node;
+    Trace *t = arity("window", n, 2, 2) ? op_begin() : NULL;
+    Tracer *x = operand(t, args[0], &node);
+    PyObject *r = NULL;
+    if (x && read_ints(args[1], attr) == 4 && tracer_rank(x) < MAX_RANK)
+        r = tracer_array(t, graph_window(t->graph, node, (int)attr[0], attr[1], attr[2], attr[3]), LAYOUT_C);
+    else if (x && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "window() needs axis, size, stride and step, and room for an axis more");
+    Py_XDECREF(x);
+    return r;
+}
+
+/* Whether x is a view of windows, which no reshape that joins axes can address. */
+static PyObject *prim_windowed(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Id node = 0;
+    Trace *t = arity("windowed", n, 1, 1) ? op_begin() : NULL;
+    Tracer *x = operand(t, args[0], &node);
+    if (!x)
+        return NULL;
+    while (op_info[node_at(t->graph, node)->op].kind == KIND_VIEW && node_at(t->graph, node)->op != OP_window)
+        node = node_in(t->graph, node)[0];
+    bool found = node_at(t->graph, node)->op == OP_window;
+    Py_DECREF(x);
+    return PyBool_FromLong(found);
+}
+
 /* ---- computation ---- */
 
 static uint64_t axis_mask(PyObject *axes, int rank, bool *ok)
@@ -893,6 +925,8 @@ PyMethodDef prim_methods[] = {
     FAST(full, "full(shape, dtype, value): a new array"),
     FAST(concatenate, "concatenate(list, axis): arrays of one dtype joined"),
     FAST(pad, "pad(x, fill, before, after): margins per axis"),
+    FAST(windowed, "windowed(x): whether x is a view of windows"),
+    FAST(window, "window(x, (axis, size, stride, step)): windows of an axis, in a last axis"),
     FAST(reduce, "reduce(op, x, axes, ddof=0.0): axes in 0 .. ndim - 1, which disappear"),
     FAST(scan, "scan(op, x, axis)"),
     FAST(dot, "dot(a, b): (..., m, k) x (..., k, n)"),

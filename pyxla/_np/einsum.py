@@ -150,7 +150,12 @@ def einsum_pair(a, ta, b, tb, needed):
     batch, inner = [c for c in both if c in needed], [c for c in both if c not in needed]
     m, n = [c for c in ta if c not in tb], [c for c in tb if c not in ta]
     extent = dict(zip(tb, b.shape)) | dict(zip(ta, a.shape))
-    if not inner or not m and not n:                    # a product by elements, then a sum
+    if inner and n and _core.windowed(a):
+        return window_product(a, ta, b, tb, batch, m, n, inner, extent)
+    if inner and m and _core.windowed(b):
+        return window_product(b, tb, a, ta, batch, n, m, inner, extent)
+    elements = not m and not n or _core.windowed(a) or _core.windowed(b)
+    if not inner or elements:                           # a product by elements, then a sum
         labels = batch + m + n + inner
         a, b = (_core.reshape(_core.transpose(x, tuple(t.index(c) for c in labels if c in t)),
                               tuple(extent[c] if c in t else 1 for c in labels)) for x, t in ((a, ta), (b, tb)))
@@ -162,6 +167,24 @@ def einsum_pair(a, ta, b, tb, needed):
     lead = (size(batch),) if batch else ()
     c = contract(_core.reshape(a, (*lead, size(m), size(inner))), _core.reshape(b, (*lead, size(inner), size(n))))
     return _core.reshape(c, tuple(extent[x] for x in batch + m + n)), batch + m + n
+
+
+def window_product(a, ta, b, tb, batch, m, n, inner, extent):
+    """A product with windows a, which cannot be reshaped: one axis of rows, one that is summed in the product, the others around it."""
+    k = max(inner, key=lambda c: extent[c])
+    around, rows = [c for c in inner if c != k], m[-1:]
+    lead = around + batch + m[:-1]
+    a = _core.transpose(a, tuple(ta.index(c) for c in lead + rows + [k]))
+    b = _core.transpose(b, tuple(tb.index(c) for c in lead + [k] + n if c in tb))
+    shape = tuple(extent[c] if c in tb else 1 for c in lead)
+    b = _core.reshape(b, (*shape, extent[k], count(extent[c] for c in n)))
+    if not rows:
+        a = _core.reshape(a, (*a.shape[:-1], 1, a.shape[-1]))
+    c = contract(a, b)
+    if around:
+        c = _core.reduce("any" if c.dtype == BOOL else "sum", c, tuple(range(len(around))))
+    labels = batch + m + n
+    return _core.reshape(c, tuple(extent[x] for x in labels)), labels
 
 
 def stretch(a, ta, b, tb, needed):

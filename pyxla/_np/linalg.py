@@ -250,6 +250,13 @@ def tensordot(a, b, axes=2):
         raise ValueError("shape-mismatch for sum")
     free_a, free_b = ([k for k in range(x.ndim) if k not in used] for x, used in ((a, i), (b, j)))
     shape = tuple(a.shape[k] for k in free_a) + tuple(b.shape[k] for k in free_b)
+    if _core.windowed(a) or _core.windowed(b):
+        from .einsum import einsum_pair
+
+        ta, tb = list(range(a.ndim)), [i[j.index(q)] if q in j else a.ndim + q for q in range(b.ndim)]
+        left = [p for p in free_a] + [a.ndim + q for q in free_b]
+        x, t = einsum_pair(a, ta, b, tb, set(left))
+        return _core.transpose(x, tuple(t.index(c) for c in left))
     k = count(a.shape[p] for p in i)
     a = _core.reshape(_core.transpose(a, (*free_a, *i)), (count(a.shape[p] for p in free_a), k))
     b = _core.reshape(_core.transpose(b, (*j, *free_b)), (k, count(b.shape[q] for q in free_b)))

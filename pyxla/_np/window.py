@@ -79,8 +79,5 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
             r = r[..., None] if w == 1 else np.moveaxis(r[(ALL,) * k + (None, ...)], k + 1, -1)
             continue
         overlaps = True
-        r = np.swapaxes(r, k, -1)
-        r = spread(r, n, 1) if n else _core.full((*r.shape[:-1], 0, w), r.dtype, 0)
-        r = r[..., :w] if w else _core.full((*r.shape[:-1], 0), r.dtype, 0)
-        r = np.swapaxes(r, k, -2)
+        r = _core.window(r, (k, w, 1, 1)) if w else _core.full((*r.shape[:k], n, *r.shape[k + 1:], 0), r.dtype, 0)
     return _core.snapshot(r, x) if overlaps else _core.broadcast(r, r.shape) if r is not x else x[...]

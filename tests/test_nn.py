@@ -1,0 +1,118 @@
+"""Convolutions and pooling against loops in plain NumPy."""
+import itertools
+
+import numpy as np
+import pytest
+from checking import check, sample
+
+import pyxla
+from pyxla import nn
+
+
+def reference(x, w, stride, edges, dilation, groups):
+    """NCHW, an output pixel at a time."""
+    n = x.ndim - 2
+    x = np.pad(x.astype("float64"), [(0, 0), (0, 0), *edges])
+    shape = [(x.shape[2 + k] - (w.shape[2 + k] - 1) * dilation[k] - 1) // stride[k] + 1 for k in range(n)]
+    r = np.zeros((len(x), len(w), *shape))
+    per = len(w) // groups
+    for g, at in itertools.product(range(groups), np.ndindex(*shape)):
+        box = x[(slice(None), slice(g * w.shape[1], (g + 1) * w.shape[1]),
+                 *(slice(i * s, i * s + (m - 1) * d + 1, d) for i, s, m, d in zip(at, stride, w.shape[2:], dilation)))]
+        r[(slice(None), slice(g * per, (g + 1) * per), *at)] = np.tensordot(box, w[g * per:(g + 1) * per], (range(1, n + 2), range(1, n + 2)))
+    return r
+
+
+CASES = [  # spatial, window, channels, out, stride, edges, dilation, groups
+    ((9,), (3,), 4, 6, (1,), [(1, 1)], (1,), 1), ((20,), (5,), 3, 3, (2,), [(0, 3)], (2,), 3), ((8, 9), (3, 3), 5, 7, (1, 1), [(1, 1), (1, 1)], (1, 1), 1),
+    ((11, 20), (2, 3), 4, 8, (2, 3), [(0, 1), (2, 0)], (1, 2), 2), ((7, 7), (3, 3), 6, 6, (1, 1), [(1, 1)] * 2, (1, 1), 6), ((6, 5), (1, 1), 8, 9, (1, 1), [(0, 0)] * 2, (1, 1), 1),
+    ((6, 5), (1, 1), 8, 4, (2, 2), [(0, 0)] * 2, (1, 1), 2), ((5, 6, 7), (2, 3, 2), 3, 4, (1, 2, 1), [(1, 0)] * 3, (1, 1, 2), 1), ((12, 40), (3, 3), 20, 33, (1, 1), [(1, 1)] * 2, (1, 1), 1),
+]
+
+
+def last(x):
+    return np.ascontiguousarray(np.moveaxis(x, 1, -1))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("jitted", [True, False])
+def test_conv(case, layout, jitted):
+    spatial, window, channels, out, stride, edges, dilation, groups = case
+    x, w = sample((2, channels, *spatial), "float64", 1), sample((out, channels // groups, *window), "float64", 2)
+    want = reference(x, w, stride, edges, dilation, groups)
+
+    def f(x, w):
+        return nn.conv(x, w, stride=stride, padding=edges, dilation=dilation, groups=groups, layout=layout)
+
+    args = (x, w) if layout == "NCHW" else (last(x), np.ascontiguousarray(np.moveaxis(w, (0, 1), (-1, -2))))
+    got = (pyxla.jit(f) if jitted else f)(*args)
+    np.testing.assert_allclose(got if layout == "NCHW" else np.moveaxis(got, -1, 1), want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_windows_are_not_in_memory(layout):
+    def f(x, w, b):
+        return np.maximum(nn.conv(x, w, layout=layout) + b, 0)
+
+    x, w, b = np.ones((1, 32, 40, 40), "float32"), np.ones((32, 32, 3, 3), "float32"), np.ones((32, 1, 1), "float32")
+    args = (x, w, b) if layout == "NCHW" else (last(x), np.ascontiguousarray(w.transpose(2, 3, 1, 0)), b[:, 0, 0])
+    plan = pyxla.jit(f).lower(*args).compile()
+    assert plan.launches <= 2 and plan.peak_bytes < (x.size + 2 * w.size) * 4 * 1.2
+    check(f, *(sample(a.shape, "float32", i) for i, a in enumerate(args)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("groups,stride,padding,dilation", [(1, 1, 0, 1), (2, 2, 1, 1), (1, 3, 2, 2), (2, 1, 2, 1)])
+def test_conv_transpose_is_the_transpose(layout, groups, stride, padding, dilation):
+    x, w = sample((2, 4, 6, 5), "float64", 1), sample((4, 3, 3, 2), "float64", 2)
+    rule = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    args = (x, w) if layout == "NCHW" else (last(x), np.ascontiguousarray(w.transpose(2, 3, 1, 0)))
+    f = lambda x, w: nn.conv_transpose(x, w, layout=layout, **rule)  # noqa: E731
+    y = f(*args)
+    check(f, *args, rtol=1e-13)
+    y = y if layout == "NCHW" else np.moveaxis(y, -1, 1)
+    z = sample(y.shape, "float64", 3)
+    assert np.isclose((y * z).sum(), (x * nn.conv(z, w, **rule)).sum())          # <conv^T x, z> = <x, conv z>
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_pools(layout, dtype):
+    for shape, window, rule in [((2, 3, 9), 2, {}), ((2, 3, 9, 10), (2, 3), {"stride": 1, "padding": 1}), ((1, 2, 7, 8), 3, {"stride": 2, "padding": "same"}),
+                                ((1, 2, 5, 6, 7), 2, {"dilation": 2, "stride": 1})]:
+        x = sample(shape, dtype, 1)
+        x = x if layout == "NCHW" else last(x)
+        check(lambda x, window=window, rule=rule: (nn.max_pool(x, window, layout=layout, **rule), nn.avg_pool(x, window, layout=layout, **rule)), x, rtol=1e-6)
+    x = np.arange(16.0).reshape(1, 1, 4, 4)
+    np.testing.assert_array_equal(nn.max_pool(x, 2)[0, 0], [[5, 7], [13, 15]])
+    np.testing.assert_array_equal(nn.max_pool(-x - 1, 2, padding=1)[0, 0], [[-1, -2, -4], [-5, -6, -8], [-13, -14, -16]])
+    np.testing.assert_array_equal(nn.avg_pool(x, 2)[0, 0], [[2.5, 4.5], [10.5, 12.5]])
+
+
+def test_mistakes_have_names():
+    x, w = np.ones((1, 4, 8, 8)), np.ones((6, 3, 3, 3))
+    for wrong, message in [({}, "groups"), ({"stride": 0}, "stride"), ({"padding": "reflect"}, "padding"), ({"layout": "CHW"}, "layout"), ({"dilation": (1, 1, 1)}, "dilation")]:
+        with pytest.raises(ValueError, match=message):
+            nn.conv(x, w if not wrong or "layout" in wrong else np.ones((6, 4, 3, 3)), **wrong)
+
+
+def test_windows_in_plain_numpy():
+    from numpy.lib.stride_tricks import sliding_window_view
+
+    def conv2d(x, k):
+        return np.einsum("ijkl,kl->ij", sliding_window_view(x, k.shape), k)
+
+    x, k = sample((40, 50), "float64", 1), sample((3, 5), "float64", 2)
+    f = check(conv2d, x, k, rtol=1e-13)
+    assert f.lower(x, k).compile().peak_bytes < 2 * x.nbytes
+    x, w = sample((2, 5, 12, 13), "float64", 3), sample((7, 5, 3, 2), "float64", 4)
+    views = [lambda x, w: np.einsum("nchwij,ocij->nohw", sliding_window_view(x, (3, 2), (2, 3)), w),
+             lambda x, w: np.einsum("ocij,nchwij->nohw", w, sliding_window_view(x, (3, 2), (2, 3)), optimize=True),
+             lambda x, w: np.tensordot(sliding_window_view(x, (3, 2), (2, 3)), w, ((1, 4, 5), (1, 2, 3))),
+             lambda x, w: np.tensordot(w, sliding_window_view(x, (3, 2), (2, 3)), ((1, 2, 3), (1, 4, 5)))]
+    for view in views:
+        assert check(view, x, w, rtol=1e-12).lower(x, w).compile().peak_bytes < 2 * 7 * 2 * 10 * 12 * 8
+    x, k = sample((40, 50), "float64", 1), sample((3, 5), "float64", 2)
+    check(lambda x: sliding_window_view(x[::-1, ::2] * 2, (2, 3))[1:, ::-2, :, 1:], x)
+    check(lambda x: (sliding_window_view(np.exp(x), 7, axis=0).max(-1), sliding_window_view(x.T, (1, 2, 2), axis=(0, 1, 1)).sum((-1, -2, -3))), x, rtol=1e-12)

@@ -1,8 +1,8 @@
 """What a first call costs, and where its time goes: python -m benchmarks.first_call [--json] [--repeat N].
 
-Each figure is the least of N fresh processes, in milliseconds; `cpu` is what all threads of the process worked, which other work on the machine
-changes less. Python modules are found compiled, as an installed package's are, whatever PYTHONDONTWRITEBYTECODE says. `cold` is the first jitted call of its process, so it opens LLVM; the others
-come after a first call of something else. BUDGETS are what the project asks of itself on a current server's core."""
+Each figure is the least of N fresh processes, in milliseconds; `cpu` is what all threads of the process worked, which other work on the
+machine changes less. Python modules are found compiled, as an installed package's are, whatever PYTHONDONTWRITEBYTECODE says. `cold` is
+the first jitted call of its process, so it opens LLVM; the others come after a first call of something else. BUDGETS are what the project asks of itself on a current server's core."""
 
 import argparse
 import functools
@@ -96,7 +96,8 @@ def first(fn, *args, warm=True):
     jitted = pyxla.jit(fn)
     start, worked = time.perf_counter(), time.process_time()
     jitted(*args)
-    return {"ms": 1e3 * (time.perf_counter() - start), "cpu": 1e3 * (time.process_time() - worked), **{k: 1e3 * v for k, v in jitted.cache_info().seconds.items()}}
+    ms, cpu = 1e3 * (time.perf_counter() - start), 1e3 * (time.process_time() - worked)
+    return {"ms": ms, "cpu": cpu, **{k: 1e3 * v for k, v in jitted.cache_info().seconds.items()}}
 
 
 def new_shape():
@@ -118,7 +119,7 @@ def tracing():
     """Microseconds per traced operation."""
     import pyxla
     def chain(x):
-        for i in range(3000):
+        for _ in range(3000):
             x = x * 0.5 + 1.0
         return x
     x = normal(8)

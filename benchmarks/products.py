@@ -1,7 +1,8 @@
 """Matrix products beside OpenBLAS (np.matmul with out=) and JAX: python -m benchmarks.products [--seconds S] [--no-jax] [TABLE ...]
 
 One process, pinned to one core; for each row the contenders take turns and the best time of each counts, so that a slow minute of the
-machine touches all of them; time is the process', so that others on the core do not count. The FMA peak is measured in the same run, before every row.
+machine touches all of them; time is the process', so that others on the core do not count. The FMA peak is measured in the same run,
+before every row.
 """
 
 import argparse

@@ -59,6 +59,7 @@ __all__ = [
     "get_num_threads",
     "jit",
     "memory_info",
+    "nn",
     "register_tree",
     "set_num_threads",
     "trim_memory",

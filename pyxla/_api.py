@@ -82,7 +82,8 @@ def jit(
         Allow `fma` and reciprocals, products and constants that round otherwise than NumPy's divisions, powers and chains;
         docs/numerics.md lists them with their errors.
     check_nan : bool
-        Raise FloatingPointError, naming the line, where an operation makes a NaN of operands without one. For finding errors: it costs time.
+        Raise FloatingPointError, naming the line, where an operation makes a NaN of operands without one. For finding errors: it costs
+        time.
 
     Returns
     -------

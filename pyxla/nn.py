@@ -1,7 +1,7 @@
 """Convolutions and pooling, written in plain NumPy: jitted, they are products over windows that are never in memory.
 
-Every function also works outside of `pyxla.jit`, on arrays, as NumPy runs it. Images have one to three spatial axes; `layout` says where the
-channels are: ``"NCHW"`` (before the spatial axes, whatever their number) or ``"NHWC"`` (after them).
+Every function also works outside of `pyxla.jit`, on arrays, as NumPy runs it. Images have one to three spatial axes; `layout` says where
+the channels are: ``"NCHW"`` (before the spatial axes, whatever their number) or ``"NHWC"`` (after them).
 """
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -69,7 +69,8 @@ def conv_first(x, w, reach, stride, dilation, groups):
         return (w.reshape(w.shape[:2]) @ x.reshape(*x.shape[:2], -1)).reshape(batch, out, *x.shape[2:])
     v = windows(x, reach, stride, dilation, 2)                      # (batch, channels, *spatial, *window)
     v = v.reshape(batch, groups, -1, *v.shape[2:])
-    v = v.transpose(*range(n + 3, 2 * n + 3), 0, 1, *range(3, n + 2), 2, n + 2)  # (*window, batch, groups, *spatial[:-1], channels / groups, last)
+    # (*window, batch, groups, *spatial[:-1], channels / groups, last)
+    v = v.transpose(*range(n + 3, 2 * n + 3), 0, 1, *range(3, n + 2), 2, n + 2)
     w = w.reshape(groups, out // groups, *w.shape[1:])
     w = w.transpose(*range(3, n + 3), 0, 1, 2)[(*(slice(None),) * n, None, slice(None), *(None,) * (n - 1))]
     r = (w @ v).sum(tuple(range(n)))                                # (batch, groups, *spatial[:-1], out / groups, last)

@@ -68,7 +68,7 @@ def test_conv_transpose_is_the_transpose(layout, groups, stride, padding, dilati
     x, w = sample((2, 4, 6, 5), "float64", 1), sample((4, 3, 3, 2), "float64", 2)
     rule = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     args = (x, w) if layout == "NCHW" else (last(x), np.ascontiguousarray(w.transpose(2, 3, 1, 0)))
-    f = lambda x, w: nn.conv_transpose(x, w, layout=layout, **rule)  # noqa: E731
+    f = lambda x, w: nn.conv_transpose(x, w, layout=layout, **rule)
     y = f(*args)
     check(f, *args, rtol=1e-13)
     y = y if layout == "NCHW" else np.moveaxis(y, -1, 1)

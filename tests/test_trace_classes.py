@@ -1,8 +1,10 @@
 """While a function is traced, `isinstance` and `__class__` say what they say when it is not."""
 import functools
 import numbers
+
 import numpy as np
 import pytest
+
 import pyxla
 
 VALUES = [np.ones(3), np.ones(()), np.float32(2), np.int8(3), np.bool_(True), np.float64(2.5), True, 3, 2.5, 1 + 2j]

@@ -3,7 +3,7 @@ import numpy as np
 
 from .. import _core
 from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, conj, count, numpys, scalar, to_out
-from .manip import diagonal, moveaxis, ravel, swapaxes
+from .manip import diagonal, moveaxis, ravel
 from .stats import squares, sum
 
 implements, method = _core.implements, _core.method

@@ -18,13 +18,13 @@ from checking import clone, layouts, same
 import pyxla
 
 # (Not uint32: what NumPy makes of a NaN stored there depends on where in the array it is.)
-EXACT_DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint64", "uint64", "float32", "float64", "float64"]
-LOOSE_DTYPES = ["float64", "float64", "float32"]
+EXACT_DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint64", "uint64", "float16", "float32", "float64", "float64"]
+LOOSE_DTYPES = ["float64", "float64", "float32", "complex128"]
 EXTENTS = [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33]
 # What a jitted function may refuse: np.rint of bool and the like, writes beside a reshaped array of unknown layout, writes to an
 # array that NumPy made of numbers alone (np.isnan(3)).
 REFUSED = ("depends on data", "cannot tell while tracing", "bool() needs a value that is known only when the compiled function runs: bool(), the result of less(int64(), int64())",
-           "bool(), the result of equal(int64(), int64())", "float16", "reshaped or flattened", "a store into a captured array")
+           "bool(), the result of equal(int64(), int64())", "reshaped or flattened", "a store into a captured array")
 LIMIT = 20000                                               # elements of an array
 
 
@@ -76,6 +76,8 @@ class Program:
                 if x.size and self.random.random() < 0.15:
                     x.reshape(-1)[rng.integers(x.size)] = self.random.choice([np.nan, np.inf, -np.inf])
             return x.astype(dtype)
+        if dtype.kind == "c":
+            return np.asarray(rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
         return np.asarray(rng.integers(0 if dtype.kind == "u" else -10, 20, shape)).astype(dtype)
 
     def frozen(self):
@@ -119,9 +121,9 @@ class Program:
     def admissible(self, v):
         if not isinstance(v, (np.ndarray, np.generic)):
             return True
-        if v.dtype == np.float16 or v.dtype.kind not in "biuf" or v.size > LIMIT or v.ndim > 6:
+        if v.dtype.kind not in ("biuf" if self.kind == "exact" else "biufc") or v.size > LIMIT or v.ndim > 6:
             return False
-        if self.kind == "loose" and v.dtype.kind == "f":
+        if self.kind == "loose" and v.dtype.kind in "fc":
             return bool(np.isfinite(v).all() and (np.abs(v) < 300).all())
         return True
 
@@ -333,7 +335,7 @@ def settled(tree):
     """Whether all floats are moderate, so that a tolerance means something."""
     if isinstance(tree, (list, tuple)):
         return all(settled(v) for v in tree)
-    return not isinstance(tree, (np.ndarray, np.generic)) or tree.dtype.kind != "f" or bool((np.abs(tree) < 1e7).all())
+    return not isinstance(tree, (np.ndarray, np.generic)) or tree.dtype.kind not in "fc" or bool((np.abs(tree) < 1e7).all())
 
 
 def reduced(program):

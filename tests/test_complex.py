@@ -235,6 +235,11 @@ def test_reductions_over_axes(axis):
         check(lambda z: (np.cumsum(z, axis), np.cumprod(z, axis)), z, rtol=1e-12)
 
 
+def test_variance_of_one_number():
+    check(lambda z: (z.var(), z.std()), np.array(1 + 2j))
+    check(lambda z: (np.var(z, where=z.real > 0), z.var(0, mean=z.mean(0, keepdims=True))), sample((4, 3), "complex128", 1), rtol=1e-13)
+
+
 def test_extremes_with_nan():
     z = np.array([1 + 1j, complex(2, np.nan), 3, complex(np.nan, 0), complex(-np.inf, -np.inf)])
     f = pyxla.jit(lambda z: (z.max(), z.min(), z.argmax(), z.argmin()))

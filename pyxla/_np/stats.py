@@ -273,7 +273,8 @@ def var_about(x, axis, dtype, ddof, keepdims, where, mean, n):
         m = item_count(x, axis, True, where)
         mean = divided(total, m) if isinstance(m, int) else as_dtype(total / m, total.dtype)
     deviation = np.subtract(x, mean)
-    total = sum(squares(deviation), axis, dtype, None, keepdims, NoValue, where)
+    square = squares(deviation)
+    total = sum(square, axis, square.dtype if dtype.kind == "c" else dtype, None, keepdims, NoValue, where)
     if isinstance(n, int):
         left = n - ddof
         return as_dtype(total / (left if left > 0 else 0), total.dtype)

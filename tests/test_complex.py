@@ -271,6 +271,25 @@ def test_captured_and_created():
     check(f, sample(6, "float64", 1))
 
 
+def test_at():
+    def f(z, w):
+        z = z + 0
+        np.add.at(z, [0, 0, 2], w)
+        np.subtract.at(z, [1, 1], w[0])
+        z[[0, 1]] += 1j
+        return z, z[[2, 0]]
+
+    check(f, sample((3, 4), "complex128", 1), sample((3, 4), "complex128", 2))
+
+    def product(z):
+        z = z + 0
+        np.multiply.at(z, [0, 0], 2j)
+        return z
+
+    with pytest.raises(pyxla.UnsupportedError, match="multiply.at"):
+        pyxla.jit(product)(sample(3, "complex128"))
+
+
 def test_a_program():
     """A hand-written Fourier transform, step by step."""
     def fft(x):

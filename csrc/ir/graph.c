@@ -422,8 +422,22 @@ Id graph_update_const(Graph *g, Id a, Id v, const int64_t *start, const int64_t 
     return graph_update(g, a, v, offset, step);
 }
 
+/* Sums of complex numbers are sums of their parts; what mixes parts has no such form. */
+static Id scatter_parts(Graph *g, Id x, Id v, Op combine, const Id *index, uint64_t axes)
+{
+    if (combine != OP_add && combine != OP_subtract) {
+        err_set(g->err, ERR_UNSUPPORTED, "np.%s.at of complex numbers is not supported; combine the values first, or work on .real and .imag", op_info[combine].name);
+        return 0;
+    }
+    Id re = graph_scatter(g, graph_unary(g, OP_real, x), graph_unary(g, OP_real, v), combine, index, axes);
+    Id im = graph_scatter(g, graph_unary(g, OP_imag, x), graph_unary(g, OP_imag, v), combine, index, axes);
+    return graph_binary(g, OP_complex_, re, im);
+}
+
 Id graph_scatter(Graph *g, Id x, Id v, Op combine, const Id *index, uint64_t axes)
 {
+    if (x && v && combine && dtype_info[node_at(g, x)->dtype].kind == DKIND_COMPLEX)
+        return scatter_parts(g, x, v, combine, index, axes);
     Id in[2 + MAX_RANK] = { x, v };
     int n = __builtin_popcountll(axes & ((1ull << MAX_RANK) - 1));
     memcpy(in + 2, index, (size_t)n * sizeof *index);

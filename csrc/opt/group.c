@@ -1,5 +1,5 @@
-#include "opt/group.h"
 #include <string.h>
+#include "opt/grouping.h"
 
 enum {
     CHEAP_OPS = 4,               /* evaluated again rather than stored */
@@ -10,9 +10,6 @@ enum {
     SPLIT_ROWS = 1024,
     MOST_OPERANDS = 16,          /* remembered per group, to find companions */
 };
-
-/* The non-unit axes of a node: its own loop domain. */
-typedef struct { int n; int64_t extent[MAX_DOMAIN]; int8_t of[MAX_RANK]; } Own;
 
 static bool own_axes(const Grouping *gr, Id id, Own *own)
 {
@@ -45,19 +42,6 @@ Id group_input_buffer(const Grouping *gr, Id id, const Map *m)
 {
     return m->flat && !group_contiguous_input(gr, id) ? gr->nnodes + (Id)node_attr(gr->g, id)[0] : id;
 }
-
-/* What evaluating a node inline touches: members of groups and stored buffers. */
-typedef struct { Id id; bool select; int8_t sel[MAX_RANK]; } Leaf;
-typedef struct {
-    Grouping *gr;
-    Own own;
-    VEC(Leaf) leaves;
-    uint32_t low;                /* the lowest group that may evaluate the node if it joins no leaf's group */
-    uint32_t ready;              /* the lowest group that finds the copies of inputs made */
-    uint32_t best;               /* the highest group among the leaves */
-    uint32_t ops;
-    bool costly, ok;
-} Scan;
 
 /* The first group that can read input `id` through m. */
 static uint32_t readable_from(const Grouping *gr, Id id, const Map *m)
@@ -112,7 +96,7 @@ static void scan(Scan *s, Id id, const Map *m)
     }
 }
 
-static bool scan_node(Scan *s, Grouping *gr, Id id)
+bool scan_node(Scan *s, Grouping *gr, Id id)
 {
     memset(s, 0, sizeof *s);
     s->gr = gr;
@@ -171,7 +155,7 @@ static uint32_t mask_of(const int8_t *axis, int n)
     return m;
 }
 
-static uint8_t phase_in(const Scan *s, uint32_t n)
+uint8_t scan_phase(const Scan *s, uint32_t n)
 {
     uint8_t p = 0;
     for (uint32_t i = 0; i < s->leaves.len; i++) {
@@ -181,14 +165,13 @@ static uint8_t phase_in(const Scan *s, uint32_t n)
     return p;
 }
 
-/* Whether an elementwise value with this scan may be evaluated in group n; sets axis. */
-static bool may_join(const Scan *s, uint32_t n, int8_t *axis)
+bool scan_may_join(const Scan *s, uint32_t n, int8_t *axis)
 {
     const Group *gp = &s->gr->groups.at[n];
     if (gp->nvals + s->ops > GROUP_VALS || !align(s, n, axis)) return false;
     uint32_t all = ((1u << gp->naxes) - 1) & ~gp->summed, mask = mask_of(axis, s->own.n);
     bool full = mask == all, row = gp->reduced && !gp->scan && mask == (all & ~gp->reduced);
-    if (full && gp->reduced && !gp->scan && gp->closed && phase_in(s, n)) return false;
+    if (full && gp->reduced && !gp->scan && gp->closed && scan_phase(s, n)) return false;
     return full || row;
 }
 
@@ -204,8 +187,7 @@ static bool shares_operand(const Scan *s, const Group *gp)
     return false;
 }
 
-/* Counts what was scanned as part of group n, and remembers what its first members read. */
-static bool note_scanned(const Scan *s, uint32_t n)
+bool scan_joined(const Scan *s, uint32_t n)
 {
     Group *gp = &s->gr->groups.at[n];
     gp->nvals += s->ops;
@@ -231,8 +213,7 @@ static bool same_domain(const Group *gp, const Own *own)
     return gp->naxes == own->n && !memcmp(gp->extent, own->extent, sizeof(int64_t) * (size_t)own->n);
 }
 
-/* A group for a value that no leaf's group takes: an open one of the same domain from `low` on, or a new one. Identity axes. */
-static uint32_t group_beside(const Scan *s, uint32_t low, uint32_t reduced, bool only_new)
+uint32_t scan_group(const Scan *s, uint32_t low, uint32_t reduced, bool only_new)
 {
     Grouping *gr = s->gr;
     uint32_t last = gr->groups.len - 1, tries = 0;
@@ -260,8 +241,6 @@ static void member(Grouping *gr, Id id, uint32_t n, const Own *own, const int8_t
     gp->nvals += 1;
 }
 
-static void identity_axes(int8_t *axis) { for (int j = 0; j < MAX_DOMAIN; j++) axis[j] = (int8_t)j; }
-
 /* Gives a floating elementwise node (or a view that must be copied) a group of its own or beside others; 0 on error. */
 static uint32_t force_group(Grouping *gr, Id id, uint32_t floor)
 {
@@ -270,16 +249,16 @@ static uint32_t force_group(Grouping *gr, Id id, uint32_t floor)
     int8_t axis[MAX_DOMAIN];
     if (!scan_node(&s, gr, id)) return 0;
     uint32_t low = s.low > floor ? s.low : floor, n = s.best >= floor ? s.best : 0;
-    if (!n || !may_join(&s, n, axis)) {
-        n = group_beside(&s, low, 0, false);
+    if (!n || !scan_may_join(&s, n, axis)) {
+        n = scan_group(&s, low, 0, false);
         identity_axes(axis);
     }
     if (!n) return 0;
-    member(gr, id, n, &s.own, axis, phase_in(&s, n));
-    return note_scanned(&s, n) ? n : 0;
+    member(gr, id, n, &s.own, axis, scan_phase(&s, n));
+    return scan_joined(&s, n) ? n : 0;
 }
 
-static Root *add_root(Grouping *gr, uint32_t n, Id value, Id buffer, const int8_t *axis, uint8_t phase)
+Root *group_root(Grouping *gr, uint32_t n, Id value, Id buffer, const int8_t *axis, uint8_t phase)
 {
     Root *r = vec_push(gr->arena, &gr->groups.at[n].roots);
     if (!r) return NULL;
@@ -298,7 +277,7 @@ bool group_store(Grouping *gr, Id id)
     uint32_t n = force_group(gr, id, 0);
     if (!n) return false;
     info->stored = true;
-    return add_root(gr, n, id, id, info->axis, info->phase) != NULL;
+    return group_root(gr, n, id, id, info->axis, info->phase) != NULL;
 }
 
 /* Whether the value of id is (or can be made, by storing it) a C-contiguous buffer without a copy of stored data. */
@@ -324,9 +303,9 @@ static bool copy_input(Grouping *gr, Id id)
     Scan s;
     int8_t axis[MAX_RANK];
     if (*group || group_contiguous_input(gr, id)) return true;
-    if (!scan_node(&s, gr, id) || !(*group = group_beside(&s, 0, 0, false))) return false;
+    if (!scan_node(&s, gr, id) || !(*group = scan_group(&s, 0, 0, false))) return false;
     for (int d = 0; d < node_at(gr->g, id)->rank; d++) axis[d] = s.own.of[d];
-    return add_root(gr, *group, id, gr->nnodes + (Id)node_attr(gr->g, id)[0], axis, 0) != NULL;
+    return group_root(gr, *group, id, gr->nnodes + (Id)node_attr(gr->g, id)[0], axis, 0) != NULL;
 }
 
 /* A reshape that joins axes: readers may need the linear index, so what it reshapes gets a contiguous buffer. */
@@ -403,8 +382,8 @@ static bool visit_elementwise(Grouping *gr, Id id)
         members += gr->info[s.leaves.at[i].id].group != 0;
     }
     info->members = (uint8_t)(members < 255 ? members : 255);
-    if (s.best && joins && may_join(&s, s.best, axis)) {
-        member(gr, id, s.best, &s.own, axis, phase_in(&s, s.best));
+    if (s.best && joins && scan_may_join(&s, s.best, axis)) {
+        member(gr, id, s.best, &s.own, axis, scan_phase(&s, s.best));
         return true;
     }
     if ((info->uses > 1 && (s.costly || s.ops > CHEAP_OPS)) || s.ops > FLOAT_OPS) return force_group(gr, id, 0) != 0;
@@ -480,11 +459,11 @@ static bool visit_reduce(Grouping *gr, Id id)
         for (int j = 0; j < s.own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
         bool fits = mask_of(axis, s.own.n) == all && !gp->scan && gp->nvals + s.ops <= GROUP_VALS
                  && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp)))
-                 && !(gp->closed && phase_in(&s, s.best));
+                 && !(gp->closed && scan_phase(&s, s.best));
         if (fits) n = s.best;
     }
     if (!n) {
-        n = group_beside(&s, s.low, over, false);
+        n = scan_group(&s, s.low, over, false);
         identity_axes(axis);
     }
     if (!n) return false;
@@ -496,9 +475,9 @@ static bool visit_reduce(Grouping *gr, Id id)
     int8_t kept[MAX_DOMAIN];
     for (int d = 0, k = 0; d < node_at(g, v)->rank; d++)
         if (!(node_attr(g, id)[0] >> d & 1) && s.own.of[d] >= 0) kept[k++] = axis[s.own.of[d]];
-    member(gr, id, n, &own, kept, (uint8_t)(phase_in(&s, n) + 1));
+    member(gr, id, n, &own, kept, (uint8_t)(scan_phase(&s, n) + 1));
     gr->info[id].row = true;
-    return note_scanned(&s, n) && note_input_axes(gr, id, &s, v, axis);
+    return scan_joined(&s, n) && note_input_axes(gr, id, &s, v, axis);
 }
 
 static bool visit_scan(Grouping *gr, Id id)
@@ -507,14 +486,14 @@ static bool visit_scan(Grouping *gr, Id id)
     int8_t axis[MAX_DOMAIN];
     Id v = node_in(gr->g, id)[0];
     if (!scan_node(&s, gr, v)) return false;
-    uint32_t n = group_beside(&s, s.low, 0, true);
+    uint32_t n = scan_group(&s, s.low, 0, true);
     if (!n) return false;
     identity_axes(axis);
     int d = (int)node_attr(gr->g, id)[0];
     gr->groups.at[n].scan = true;
     if (s.own.of[d] >= 0) gr->groups.at[n].reduced = 1u << s.own.of[d];
     member(gr, id, n, &s.own, axis, 0);
-    return note_scanned(&s, n) && note_input_axes(gr, id, &s, v, axis);
+    return scan_joined(&s, n) && note_input_axes(gr, id, &s, v, axis);
 }
 
 /* A product's operand: a stored array seen through views that the product can address, else a copy. */
@@ -565,7 +544,7 @@ static bool join_rows(Grouping *gr, Id id, bool *joined)
     uint32_t n = group_of_rows(gr, id);
     Id a = node_in(g, id)[0];
     if (!n || gr->info[operand_buffer(gr, node_in(g, id)[1])].group >= n) return true;
-    Root *r = add_root(gr, n, a, id, gr->info[a].axis, gr->info[a].phase);
+    Root *r = group_root(gr, n, a, id, gr->info[a].axis, gr->info[a].phase);
     if (!r) return false;
     r->then = true;
     gr->groups.at[n].then = id;
@@ -597,260 +576,6 @@ static bool visit_dot(Grouping *gr, Id id)
     return true;
 }
 
-/* ---- places: values put side by side into one buffer ---- */
-
-typedef struct {
-    Grouping *gr;
-    Id buffer;
-    uint32_t last, floor;        /* the highest group of a piece so far; the lowest that the next ones may join */
-    int below;                   /* updates that will write over the next pieces */
-} Place;
-
-static bool constant_box(const Box *box, int rank);
-
-/* Adds the root of one piece in a group >= floor. */
-static bool place_value(Place *p, Id v, const Box *box)
-{
-    Grouping *gr = p->gr;
-    const Graph *g = gr->g;
-    int8_t axis[MAX_RANK], own_axis[MAX_DOMAIN];
-    uint32_t n = gr->info[v].group;
-    uint8_t phase = gr->info[v].phase;
-    Scan s;
-    if (!node_size(g, v)) return true;
-    if (n && n >= p->floor && op_info[node_at(g, v)->op].kind != KIND_PLACE && !gr->groups.at[n].host && gr->groups.at[n].then != v) {
-        memcpy(axis, gr->info[v].axis, sizeof axis);
-    } else {
-        if (!scan_node(&s, gr, v)) return false;
-        uint32_t low = s.low > p->floor ? s.low : p->floor;
-        n = s.best >= p->floor ? s.best : 0;
-        if (!n || !may_join(&s, n, own_axis)) {
-            n = group_beside(&s, low, 0, gr->info[v].group != 0);
-            identity_axes(own_axis);
-        }
-        if (!n) return false;
-        for (int d = 0; d < node_at(g, v)->rank; d++) axis[d] = s.own.of[d] < 0 ? -1 : own_axis[s.own.of[d]];
-        if (!note_scanned(&s, n)) return false;
-        phase = phase_in(&s, n);
-    }
-    Root *r = add_root(gr, n, v, p->buffer, axis, phase);
-    if (!r) return false;
-    r->box = box;
-    if (n > p->last) p->last = n;
-    return true;
-}
-
-/* Carries a box (NULL: all) of x, an array of the buffer's shape, over to the same box: a group of its own, which buffers.c may drop. */
-static bool carry_box(Place *p, Id x, const Box *box, const int64_t *shape)
-{
-    Grouping *gr = p->gr;
-    int64_t extent[MAX_DOMAIN];
-    int8_t axis[MAX_RANK];
-    int naxes = 0;
-    for (int d = 0; d < node_at(gr->g, x)->rank; d++) {
-        axis[d] = -1;
-        if (shape[d] == 0) return true;
-        if (shape[d] == 1) continue;
-        if (naxes == MAX_DOMAIN) return err_set(gr->g->err, ERR_UNSUPPORTED, "an array with more than %d axes longer than 1", MAX_DOMAIN);
-        axis[d] = (int8_t)naxes;
-        extent[naxes++] = shape[d];
-    }
-    uint32_t n = group_new(gr, naxes, extent);
-    Root *r = n ? add_root(gr, n, x, p->buffer, axis, 0) : NULL;
-    if (!r) return false;
-    gr->groups.at[n].carry = r->carry = true;
-    r->box = box;
-    p->last = n;
-    return true;
-}
-
-/* Carries what a later store of the box (extents: of the value) leaves: up to two slabs per axis; all if the box is not known now. */
-static bool carry_rest(Place *p, Id x, const Box *hole, const Dim *extent)
-{
-    const uint32_t floor = p->floor;
-    const Graph *g = p->gr->g;
-    int rank = node_at(g, x)->rank;
-    int64_t low[MAX_RANK], high[MAX_RANK], shape[MAX_RANK];
-    bool known = true;
-    for (int d = 0; d < rank; d++) {
-        known = known && !hole->node[d] && (hole->step[d] == 1 || hole->step[d] == -1 || extent[d] == 1);
-        low[d] = hole->step[d] < 0 && extent[d] > 1 ? hole->off[d] - extent[d] + 1 : hole->off[d];
-        high[d] = low[d] + extent[d];
-    }
-    if (!known) {
-        if (!carry_box(p, x, NULL, node_shape(g, x))) return false;
-        p->floor = p->last + 1;
-        return true;
-    }
-    for (int d = 0; d < rank; d++)
-        for (int side = 0; side < 2; side++) {
-            Box *box = arena_alloc(p->gr->arena, sizeof *box);
-            if (!box) return false;
-            for (int e = 0; e < rank; e++) {
-                box->step[e] = 1;
-                box->off[e] = e < d ? low[e] : e == d && side ? high[e] : 0;
-                shape[e] = e < d ? extent[e] : e > d ? node_shape(g, x)[e] : side ? node_shape(g, x)[e] - high[e] : low[e];
-            }
-            if (!carry_box(p, x, box, shape)) return false;
-        }
-    p->floor = floor;            /* the boxes are disjoint: their order does not matter */
-    return true;
-}
-
-static bool place_node(Place *p, Id id, const Box *outer);
-
-/* One piece: a place that nobody else reads writes straight into our buffer. */
-static bool place_piece(Place *p, Id v, const Box *box)
-{
-    if (p->gr->info[v].inner) return place_node(p, v, box);
-    if (!p->below && p->gr->info[v].group && !p->gr->info[v].placed && constant_box(box, node_at(p->gr->g, v)->rank)) {
-        p->gr->info[v].placed = p->buffer;
-        p->gr->info[v].placed_box = box;
-    }
-    return place_value(p, v, box);
-}
-
-/* The box `inner` of the box `outer` (NULL: the whole), in place. At most one of them has run-time offsets along an axis (mark_inner). */
-static void box_compose(Box *inner, const Box *outer, int rank)
-{
-    for (int d = 0; outer && d < rank; d++) {
-        inner->off[d] = outer->off[d] + outer->step[d] * inner->off[d];
-        inner->factor[d] *= outer->step[d];
-        inner->step[d] *= outer->step[d];
-        if (!outer->node[d]) continue;
-        ASSERT(!inner->node[d]);
-        inner->node[d] = outer->node[d];
-        inner->factor[d] = outer->factor[d];
-    }
-}
-
-static bool place_update(Place *p, Id id, const Box *outer)
-{
-    const Graph *g = p->gr->g;
-    const Id *in = node_in(g, id);
-    Id x = in[0];
-    int rank = node_at(g, id)->rank;
-    bool inner = p->gr->info[x].inner;
-    bool carry = !inner && !outer && (node_at(g, x)->op == OP_input || p->gr->info[x].group);
-    Box *box = arena_alloc(p->gr->arena, sizeof *box);
-    if (!box) return false;
-    for (int d = 0; d < rank; d++) {
-        box->step[d] = node_attr(g, id)[d];
-        if (node_const(g, in[2 + d], &box->off[d])) continue;
-        box->node[d] = in[2 + d];
-        box->factor[d] = 1;
-    }
-    if (carry) {
-        if (!carry_rest(p, x, box, node_shape(g, in[1]))) return false;
-    } else {
-        p->below++;
-        if (inner ? !place_node(p, x, outer) : !place_value(p, x, outer)) return false;
-        p->below--;
-        p->floor = p->last + 1;
-    }
-    box_compose(box, outer, rank);
-    return place_piece(p, in[1], box);
-}
-
-/* Whether the scanned node reads the array that chain `x` of places changes, or a version of it. */
-static bool reads_chain(const Scan *s, Id x)
-{
-    enum { MAX_CHAIN = 64 };
-    const Graph *g = s->gr->g;
-    for (int steps = 0; x; steps++) {
-        if (steps == MAX_CHAIN) return true;
-        for (uint32_t i = 0; i < s->leaves.len; i++) if (s->leaves.at[i].id == x) return true;
-        OpKind kind = op_info[node_at(g, x)->op].kind;
-        x = kind == KIND_PLACE || kind == KIND_VIEW ? node_in(g, x)[0] : 0;
-    }
-    return false;
-}
-
-/* What a scatter needs of an operand is stored before, if it reads the array that the scatter changes: all of it is read before the first
- * element is written. */
-static bool store_before(Grouping *gr, Id id, Id x)
-{
-    Scan s;
-    if (op_info[node_at(gr->g, id)->op].kind == KIND_SOURCE) return true;      /* an argument itself: then the change is made in a copy */
-    if (!scan_node(&s, gr, id)) return false;
-    return !reads_chain(&s, x) || group_store(gr, id);
-}
-
-/* x is written first, then v's elements in order: a group of its own, which runs through the axes of the index arrays one by one. */
-static bool place_scatter(Place *p, Id id)
-{
-    Grouping *gr = p->gr;
-    const Graph *g = gr->g;
-    const Id *in = node_in(g, id);
-    Id x = in[0];
-    Scan s;
-    int8_t axis[MAX_RANK];
-    for (int i = 1; i < node_at(g, id)->nin; i++)
-        if (!store_before(gr, in[i], x)) return false;
-    if (gr->info[x].inner) {
-        if (!place_node(p, x, NULL)) return false;
-    } else if (node_at(g, x)->op == OP_input || gr->info[x].group) {
-        if (!carry_box(p, x, NULL, node_shape(g, x))) return false;
-    } else {
-        p->below++;
-        if (!place_value(p, x, NULL)) return false;
-        p->below--;
-    }
-    p->floor = p->last + 1;
-    if (!scan_node(&s, gr, in[1])) return false;
-    uint32_t n = group_new(gr, s.own.n, s.own.extent);     /* above all others */
-    if (!n) return false;
-    for (int d = 0; d < node_at(g, in[1])->rank; d++) axis[d] = s.own.of[d];
-    Root *r = add_root(gr, n, in[1], p->buffer, axis, 0);
-    if (!r) return false;
-    r->scatter = id;
-    gr->groups.at[n].scan = true;
-    for (int d = 0; d < node_at(g, in[2])->rank; d++)
-        if (axis[d] >= 0) gr->groups.at[n].reduced |= 1u << axis[d];
-    p->last = n;
-    return note_scanned(&s, n);
-}
-
-static bool place_concatenate(Place *p, Id id, const Box *outer)
-{
-    const Graph *g = p->gr->g;
-    int rank = node_at(g, id)->rank, axis = (int)node_attr(g, id)[0];
-    int64_t at = 0;
-    for (int i = 0; i < node_at(g, id)->nin; i++) {
-        Id v = node_in(g, id)[i];
-        Box *box = arena_alloc(p->gr->arena, sizeof *box);
-        if (!box) return false;
-        for (int d = 0; d < rank; d++) box->step[d] = 1;
-        box->off[axis] = at;
-        box_compose(box, outer, rank);
-        at += node_shape(g, v)[axis];
-            if (!place_piece(p, v, box)) return false;
-    }
-    return true;
-}
-
-static bool place_node(Place *p, Id id, const Box *outer)
-{
-    switch (node_at(p->gr->g, id)->op) {
-    case OP_update: return place_update(p, id, outer);
-    case OP_concatenate: return place_concatenate(p, id, outer);
-    case OP_scatter:
-        ASSERT(!outer);
-        return place_scatter(p, id);
-    }
-    return err_set(p->gr->g->err, ERR_INTERNAL, "no place rule for %s", op_info[node_at(p->gr->g, id)->op].name);
-}
-
-static bool visit_place(Grouping *gr, Id id)
-{
-    if (gr->info[id].inner) return true;
-    Place p = { .gr = gr, .buffer = id };
-    if (!place_node(&p, id, NULL)) return false;
-    gr->info[id].group = p.last ? p.last : gr->groups.len - 1;
-    gr->info[id].stored = true;
-    return true;
-}
-
 /* ---- reading from other groups ---- */
 
 /* The map over the axes of a buffer of what m reads of a value that lies in a box of it. */
@@ -861,12 +586,6 @@ static void map_into_box(Map *m, const Box *box)
         for (int k = 0; k < m->naxes; k++) m->step[d][k] *= box->step[d];
     }
     for (int i = 0; i < m->nindex; i++) m->index[i].factor *= box->step[m->index[i].row];
-}
-
-static bool constant_box(const Box *box, int rank)
-{
-    for (int d = 0; d < rank; d++) if (box->node[d]) return false;
-    return true;
 }
 
 Id group_source(const Grouping *gr, uint32_t n, Id id, const Map *m, Map *at)
@@ -938,8 +657,8 @@ static bool add_item_check(Grouping *gr, Id id, Id pred)
     int8_t axis[MAX_RANK];
     if (!scan_node(&s, gr, pred)) return false;
     for (int d = 0; d < node_at(gr->g, pred)->rank; d++) axis[d] = s.own.of[d];
-    uint32_t n = group_beside(&s, s.low, 0, false);
-    Root *r = n && note_scanned(&s, n) ? add_root(gr, n, pred, 0, axis, 0) : NULL;
+    uint32_t n = scan_group(&s, s.low, 0, false);
+    Root *r = n && scan_joined(&s, n) ? group_root(gr, n, pred, 0, axis, 0) : NULL;
     if (r) r->check = id;
     return r != NULL;
 }
@@ -951,7 +670,7 @@ static bool add_check(Grouping *gr, Id id)
     if (!node_size(gr->g, pred)) return true;
     if (gr->info[pred].group && gr->groups.at[gr->info[pred].group].host) return add_item_check(gr, id, pred);
     uint32_t n = force_group(gr, pred, 0);
-    Root *r = n ? add_root(gr, n, pred, 0, gr->info[pred].axis, gr->info[pred].phase) : NULL;
+    Root *r = n ? group_root(gr, n, pred, 0, gr->info[pred].axis, gr->info[pred].phase) : NULL;
     if (r) r->check = id;
     return r != NULL;
 }
@@ -966,7 +685,7 @@ static bool visit(Grouping *gr, Id id)
         if (n->op == OP_broadcast || n->op == OP_window) return visit_broadcast(gr, id);
         if (n->op == OP_gather) return visit_gather(gr, id);
         return n->op != OP_reshape || visit_reshape(gr, id);
-    case KIND_PLACE: return visit_place(gr, id);
+    case KIND_PLACE: return group_place(gr, id);
     case KIND_REDUCE: return visit_reduce(gr, id);
     case KIND_SCAN: return visit_scan(gr, id);
     case KIND_DOT: return visit_dot(gr, id);

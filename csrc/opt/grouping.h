@@ -1,0 +1,41 @@
+/* What the files that make a Grouping share: scanning what a value's evaluation touches, and finding the group that may evaluate it. */
+#pragma once
+#include "opt/group.h"
+
+/* The non-unit axes of a node: its own loop domain. */
+typedef struct { int n; int64_t extent[MAX_DOMAIN]; int8_t of[MAX_RANK]; } Own;
+
+/* What evaluating a node inline touches: members of groups and stored buffers. */
+typedef struct { Id id; bool select; int8_t sel[MAX_RANK]; } Leaf;
+typedef struct {
+    Grouping *gr;
+    Own own;
+    VEC(Leaf) leaves;
+    uint32_t low;                /* the lowest group that may evaluate the node if it joins no leaf's group */
+    uint32_t ready;              /* the lowest group that finds the copies of inputs made */
+    uint32_t best;               /* the highest group among the leaves */
+    uint32_t ops;
+    bool costly, ok;
+} Scan;
+
+/* What evaluating node id inline touches; false on error. */
+bool scan_node(Scan *s, Grouping *gr, Id id);
+/* Whether an elementwise value with this scan may be evaluated in group n; sets axis. */
+bool scan_may_join(const Scan *s, uint32_t n, int8_t *axis);
+/* Counts what was scanned as part of group n, and remembers what its first members read. */
+bool scan_joined(const Scan *s, uint32_t n);
+/* The first loop of group n in which all that was scanned is known. */
+uint8_t scan_phase(const Scan *s, uint32_t n);
+/* A group for a value that no leaf's group takes: an open one of the same domain from `low` on, or a new one. Identity axes. */
+uint32_t scan_group(const Scan *s, uint32_t low, uint32_t reduced, bool only_new);
+static inline void identity_axes(int8_t *axis)
+{
+    for (int j = 0; j < MAX_DOMAIN; j++) axis[j] = (int8_t)j;
+}
+
+/* Adds a store of `value` to group n; NULL on error. */
+Root *group_root(Grouping *gr, uint32_t n, Id value, Id buffer, const int8_t *axis, uint8_t phase);
+
+/* ---- place.c ---- */
+/* The groups of a concatenate, an update or a scatter, whose pieces are stored into one buffer. */
+bool group_place(Grouping *gr, Id id);

@@ -76,6 +76,8 @@ def accuracy(*arrays):
 @pytest.mark.parametrize("dtype", ["complex128", "complex64"])
 def test_complex(name, dtype):
     a = (S4 + 1j * S4.T + np.eye(4)).astype(dtype)
+    if name == "cond-1" and np.lib.NumpyVersion(np.__version__) < "2.3.0":
+        pytest.skip("was complex")
     check(COMPLEX[name], a, **accuracy(a))
     check(lambda a: COMPLEX[name](a * 2 - 1j), a, **accuracy(a))
 

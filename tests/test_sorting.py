@@ -119,7 +119,7 @@ def test_methods(name, method):
     g, scale = getattr(np, name), 100 if name.endswith("percentile") else 1
     for dtype in ("bool", "int8", "uint64", "float32", "float64"):
         for q in (0.3, np.float32(0.3), np.array([0.3, 0.6]), np.array([0.5], "float32"), 1):
-            if np.lib.NumpyVersion(np.__version__) < "2.1.0" and method in ("averaged_inverted_cdf", "interpolated_inverted_cdf", "weibull"):
+            if np.lib.NumpyVersion(np.__version__) < "2.3.0" and method in ("averaged_inverted_cdf", "interpolated_inverted_cdf", "weibull"):
                 continue                                    # rounds down what it interpolates between integers
             if dtype == "bool" and method not in ("inverted_cdf", "closest_observation", "lower", "higher", "nearest") and (q == 1) is not True:
                 continue

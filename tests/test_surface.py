@@ -79,7 +79,8 @@ def test_a_refused_call_comes_to_the_table():
 
 # ---- attributes and methods ----
 
-PUBLIC = [name for name in dir(np.ndarray) if not name.startswith("_")]
+GONE = ["itemset", "newbyteorder", "ptp", "tostring"]      # an earlier NumPy has them to say so, or (tostring) until 2.3
+PUBLIC = [name for name in dir(np.ndarray) if not name.startswith("_") and name not in GONE]
 LATER = ["sort", "argsort", "partition", "argpartition", "searchsorted", "nonzero", "take", "choose", "compress", "put"]
 FORMS = (Path(__file__).parent / "forms.txt").read_text()
 

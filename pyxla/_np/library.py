@@ -99,6 +99,12 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
     return whole(np.isin, keywords)((element, array(test_elements)), ((BOOL, element.shape),))[0]
 
 
+if hasattr(np, "in1d"):                                     # NumPy before 2.4
+    @implements(np.in1d)
+    def in1d(ar1, ar2, assume_unique=False, invert=False, *, kind=None):
+        return isin(ravel(array(ar1)), ar2, assume_unique, invert, kind=kind)
+
+
 # ---- bits ----
 
 def bit_array(a, axis):

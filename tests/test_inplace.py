@@ -262,3 +262,18 @@ def test_momentum_step():
     np.testing.assert_array_equal(a[0], b[0])
     np.testing.assert_array_equal(a[1], b[1])
     assert f.cache_info().traces == 1
+
+
+@pytest.mark.parametrize("op", [np.nan_to_num, lambda x: np.array(x, copy=True), lambda x: x + 0.25])
+@pytest.mark.parametrize("view", [lambda a: a.swapaxes(0, -1).reshape(-1), lambda a: a[None].ravel(), lambda a: a.T.ravel()])
+def test_what_is_made_of_a_broadcast_array_may_be_in_another_order(op, view):
+    """Its memory follows the strides, 0 among them: what a reshape of it shares is not known, and it is refused or right."""
+    def f(g):
+        a = op(np.broadcast_to(g, (2, *g.shape)))
+        b = view(a)
+        a[0] = 7
+        return a, b
+    try:
+        check(f, np.arange(3.0))
+    except pyxla.TraceError as e:
+        assert "reshaped or flattened" in str(e)

@@ -84,10 +84,27 @@ static Tracer *operand(Trace *t, PyObject *o, Id *node)
     return x;
 }
 
+/* Whether some axes, not all, repeat the same memory: NumPy sorts the axes of a copy by strides, 0 too. */
+static bool repeats(const Tracer *x)
+{
+    bool some = false;
+    for (const Map *m = x->map; m && !m->reshape; m = m->parent) {
+        bool all = true;
+        for (int k = 0; k < m->rank; k++) {
+            bool again = m->axis[k] < 0 || m->step[k] == 0;
+            some |= again && m->shape[k] > 1;
+            all &= again || m->shape[k] <= 1;
+        }
+        if (all)
+            return false;
+    }
+    return some;
+}
+
 /* The result of an op on x: an array or scalar as x is. */
 static PyObject *like(Trace *t, const Tracer *x, Id node)
 {
-    return x->kind == TRACER_NUMPY_SCALAR ? tracer_result(t, node, LAYOUT_C) : tracer_array(t, node, tracer_layout(x));
+    return x->kind == TRACER_NUMPY_SCALAR ? tracer_result(t, node, LAYOUT_C) : tracer_array(t, node, tracer_rank(x) > 1 && repeats(x) ? LAYOUT_UNKNOWN : tracer_layout(x));
 }
 
 /* ---- views ---- */

@@ -15,7 +15,7 @@ def filled(shape, dtype, value):
     dtype = np.dtype(dtype)
     if type(value) in (bool, int, float):
         return _core.full(shape, dtype, value)
-    return _core.copy(_core.broadcast(array(value, dtype), shape))
+    return _core.copy(_core.broadcast(array(value, dtype), shape), True)
 
 
 def like(a, dtype, shape, value):
@@ -132,5 +132,5 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
         shape = np.broadcast_shapes(*[x.shape for x in out]) if out else ()
         out = [_core.broadcast(x, shape) for x in out]
     if copy:
-        return tuple(_core.copy(x) for x in out)
+        return tuple(_core.copy(x, True) for x in out)
     return out if sparse and SPARSE_IN_A_LIST else tuple(out)

@@ -39,7 +39,7 @@ def select(condlist, choicelist, default=0):
     dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(type(dtype))
     values = [array(v, dtype) for v in values]
     shape = np.broadcast_shapes(*[v.shape for v in (*conditions, *values)])
-    result = _core.copy(_core.broadcast(values[-1], shape))
+    result = _core.copy(_core.broadcast(values[-1], shape), True)
     for c, v in zip(conditions[::-1], values[-2::-1]):
         result = _core.where(*[x if x.shape == shape else _core.broadcast(x, shape) for x in (c, v, result)])
     return result
@@ -229,7 +229,11 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     if not copy:
         a[...] = r
         return scalar(a)
-    return scalar(r if r is not a else _core.copy(a))
+    if r is a or a.ndim == 0:
+        return scalar(r if r is not a else _core.copy(a))
+    out = _core.copy(a)                                     # NumPy's result has the copy's layout
+    out[...] = r
+    return out
 
 
 @implements(np.fix)

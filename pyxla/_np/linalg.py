@@ -322,7 +322,7 @@ def matrix_power(a, n):
         a, n = np.linalg.inv(a), -n
     if n == 0:
         eye = _core.cast(np.equal(_core.iota(a.shape[-1])[:, None], _core.iota(a.shape[-1])[None, :]), a.dtype)
-        return _core.copy(_core.broadcast(eye, a.shape))
+        return _core.copy(_core.broadcast(eye, a.shape), True)
     result = None
     while n:
         n, bit = divmod(n, 2)

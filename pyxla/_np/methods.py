@@ -89,7 +89,7 @@ def joined(ufunc, x, axes, first, where):
     x = flat(x) if axes else x[None]
     if x.shape[0] == 0:
         first = identity(ufunc, x.dtype, None) if first is None else first
-        return _core.copy(_core.broadcast(array(first), shape))
+        return _core.copy(_core.broadcast(array(first), shape), True)
     if ufunc.__name__ == "subtract":                    # x0 - (x1 + x2 + ...)
         head, rest = (x[0], x[1:]) if first is None else (first, x)
         return np.subtract(head, _core.reduce("sum", rest, (0,))) if rest.shape[0] else _core.copy(head)
@@ -127,7 +127,7 @@ def in_order(ufunc, x, first, mask):
     """Element after element along axis 0."""
     if x.shape[0] > LIMIT:
         raise unsupported(f"{ufunc.__name__}.reduce over more than {LIMIT} elements", "write it with sum, prod, max, min, any or all")
-    r, k = (x[0, ...], 1) if first is None else (_core.copy(_core.broadcast(array(first, x.dtype), x.shape[1:])), 0)
+    r, k = (x[0, ...], 1) if first is None else (_core.copy(_core.broadcast(array(first, x.dtype), x.shape[1:]), True), 0)
     for i in range(k, x.shape[0]):
         next_ = ufunc(r, x[i, ...])
         r = next_ if mask is None else _core.where(mask[i, ...], next_, r)

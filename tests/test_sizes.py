@@ -150,3 +150,29 @@ def test_functions_that_call_functions():
 
     f = pyxla.jit(lambda x: positive(x).sum() + positive(-x).sum())
     np.testing.assert_allclose(f(V), np.abs(V).sum())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "float32"])
+@pytest.mark.parametrize("offset", [0, -500])
+def test_an_extent_meets_a_narrow_integer_as_a_python_integer_does(dtype, offset):
+    def added(x, y):
+        return y + (x[x > 0].shape[0] + offset)
+
+    def stored(x, y):
+        y[0] = x[x > 0].shape[0] + offset
+        return y
+
+    for f in (added, stored):
+        jitted = pyxla.jit(f)
+        for n in (300, 20):
+            y = np.zeros(3, dtype)
+            try:
+                want = f(np.ones(n), y.copy())
+            except OverflowError:
+                with pytest.raises(OverflowError, match="test_sizes.py"):
+                    jitted(np.ones(n), y)
+                assert not y.any()
+            else:
+                got = jitted(np.ones(n), y)
+                assert got.dtype == want.dtype
+                np.testing.assert_array_equal(got, want)

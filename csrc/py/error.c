@@ -84,6 +84,22 @@ static void raise_linalg(const char *message, const Trace *t, uint32_t src)
         error_raise_at(cls, message, t, src);
 }
 
+/* What a failed check raises; LinAlgError (cls NULL) is looked up when it is needed. */
+static const struct { PyObject **cls; const char *message; } check_errors[] = {
+    [CHECK_NEGATIVE_POWER] = {&PyExc_ValueError, "Integers to negative integer powers are not allowed."},
+    [CHECK_INDEX] = {&PyExc_IndexError, "an index is out of bounds for its axis"},
+    [CHECK_EXTENT] = {&PyExc_ValueError, "operands could not be broadcast together: extents known only in the run differ"},
+    [CHECK_ZERO_DIVISION] = {&PyExc_ZeroDivisionError, "division by zero"},
+    [CHECK_VALUE] = {&PyExc_ValueError, "an argument has a value that the function does not take"},
+    [CHECK_ALL_NAN] = {&PyExc_ValueError, "All-NaN slice encountered"},
+    [CHECK_WEIGHTS] = {&PyExc_ValueError, "weights cannot be negative"},
+    [CHECK_GEOMETRIC] = {&PyExc_ValueError, "Geometric sequence cannot include zero"},
+    [CHECK_SINGULAR] = {NULL, "Singular matrix"},
+    [CHECK_NOT_POSITIVE] = {NULL, "Matrix is not positive definite"},
+    [CHECK_NAN] = {&PyExc_FloatingPointError, NAN_MESSAGE},
+    [CHECK_RANGE] = {&PyExc_OverflowError, "a Python integer known only in the run is out of bounds for the integer dtype that it meets"},
+};
+
 void error_raise_check(const Plan *plan, int64_t status, const Trace *t)
 {
     if (status < 1 || status > plan->checks.len) {
@@ -91,43 +107,12 @@ void error_raise_check(const Plan *plan, int64_t status, const Trace *t)
         return;
     }
     Id id = plan->checks.at[status - 1];
-    uint32_t src = node_at(plan->graph, id)->src;
-    switch ((CheckCode)node_attr(plan->graph, id)[0]) {
-    case CHECK_SINGULAR:
-        raise_linalg("Singular matrix", t, src);
-        return;
-    case CHECK_NOT_POSITIVE:
-        raise_linalg("Matrix is not positive definite", t, src);
-        return;
-    case CHECK_OK:
-        break;
-    case CHECK_NEGATIVE_POWER:
-        error_raise_at(PyExc_ValueError, "Integers to negative integer powers are not allowed.", t, src);
-        return;
-    case CHECK_INDEX:
-        error_raise_at(PyExc_IndexError, "an index is out of bounds for its axis", t, src);
-        return;
-    case CHECK_EXTENT:
-        error_raise_at(PyExc_ValueError, "operands could not be broadcast together: extents known only in the run differ", t, src);
-        return;
-    case CHECK_VALUE:
-        error_raise_at(PyExc_ValueError, "an argument has a value that the function does not take", t, src);
-        return;
-    case CHECK_ZERO_DIVISION:
-        error_raise_at(PyExc_ZeroDivisionError, "division by zero", t, src);
-        return;
-    case CHECK_ALL_NAN:
-        error_raise_at(PyExc_ValueError, "All-NaN slice encountered", t, src);
-        return;
-    case CHECK_WEIGHTS:
-        error_raise_at(PyExc_ValueError, "weights cannot be negative", t, src);
-        return;
-    case CHECK_NAN:
-        error_raise_at(PyExc_FloatingPointError, NAN_MESSAGE, t, src);
-        return;
-    case CHECK_GEOMETRIC:
-        error_raise_at(PyExc_ValueError, "Geometric sequence cannot include zero", t, src);
-        return;
-    }
-    PyErr_Format(state.internal_error, "check node %u has no known code", id);
+    size_t code = (size_t)node_attr(plan->graph, id)[0];
+    const char *message = code < sizeof check_errors / sizeof *check_errors ? check_errors[code].message : NULL;
+    if (!message)
+        PyErr_Format(state.internal_error, "check node %u has no known code", id);
+    else if (check_errors[code].cls)
+        error_raise_at(*check_errors[code].cls, message, t, node_at(plan->graph, id)->src);
+    else
+        raise_linalg(message, t, node_at(plan->graph, id)->src);
 }

@@ -114,8 +114,21 @@ Id number_node(Trace *t, PyObject *number, Dtype dtype)
     return const_node(t, dtype, cell);
 }
 
+/* A Python integer known only in the run is checked as NumPy checks one: its value has to be one of dtype. */
+static void check_range(Trace *t, Id v, Dtype dtype)
+{
+    Graph *g = t->graph;
+    const DtypeInfo *info = &dtype_info[dtype];
+    if ((info->kind != DKIND_INT && info->kind != DKIND_UINT) || dtype == DT_int64)
+        return;
+    Id back = info->bytes == 8 ? 0 : graph_cast(g, graph_cast(g, v, dtype), DT_int64);
+    graph_check(g, back ? graph_binary(g, OP_equal, back, v) : graph_binary(g, OP_less_equal, graph_const(g, DT_int64, 0), v), CHECK_RANGE);
+}
+
 Id operand_node(Trace *t, const Operand *x, Dtype dtype)
 {
+    if (x->node && x->code == CODE_INT)
+        check_range(t, x->node, dtype);
     if (x->node)
         return node_at(t->graph, x->node)->dtype == dtype ? x->node : graph_cast(t->graph, x->node, dtype);
     if (x->reg >= 0)

@@ -3,7 +3,7 @@ import numpy as np
 
 from .. import _core
 from . import network
-from ._args import FLOAT, INT, array, axis_index, axis_tuple, scalar, to_out, unsupported
+from ._args import FLOAT, INT, array, axis_index, axis_tuple, is_none, scalar, to_out, unsupported
 from .borrow import borrow
 from .host import host, whole
 from .manip import moveaxis, ravel
@@ -182,7 +182,7 @@ def statistic(function, a, axis, out, keepdims):
     keepdims = bool(keepdims) and keepdims is not np._NoValue
     shape, axes = reduced(x.shape, axis, keepdims)
     dtype = x.dtype if x.dtype.kind in "fc" else FLOAT
-    if x.size == 0:
+    if is_none(x.size):
         r = _core.full(shape, dtype, np.nan)
     else:
         (r,) = whole(function, (("axis", axes), ("keepdims", keepdims)))((x,), ((dtype, shape),))

@@ -176,3 +176,9 @@ def test_an_extent_meets_a_narrow_integer_as_a_python_integer_does(dtype, offset
                 got = jitted(np.ones(n), y)
                 assert got.dtype == want.dtype
                 np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("form", ["np.clip(n, -3, 3)", "np.clip(np.nan_to_num(n), -100, 100).astype('i2')", "np.round(n)", "np.stack([n, n])", "np.ravel(n)"])
+def test_array_functions_of_extents(form):
+    f = eval(f"lambda x: (lambda n: {form})(x[x > 0].shape[0])")
+    same(f(V), pyxla.jit(f)(V))

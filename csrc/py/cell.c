@@ -185,7 +185,7 @@ const int64_t *tracer_shape(const Tracer *x)
     return x->map ? x->map->shape : node_shape(x->cell->trace->graph, x->cell->node);
 }
 
-/* NumPy gives results in the order of the strides of its operands, so only views that permute axes matter. */
+/* NumPy gives results in the order of the strides of its operands, so only views that permute axes of more than one element matter. */
 Layout tracer_layout(const Tracer *x)
 {
     if (tracer_rank(x) < 2)
@@ -193,10 +193,11 @@ Layout tracer_layout(const Tracer *x)
     for (const Map *m = x->map; m; m = m->parent) {
         int last = -1;
         for (int k = 0; !m->reshape && k < m->rank; k++) {
-            if (m->axis[k] >= 0 && m->axis[k] < last)
+            if (m->axis[k] < 0 || m->shape[k] == 1)
+                continue;
+            if (m->axis[k] < last)
                 return LAYOUT_UNKNOWN;
-            if (m->axis[k] >= 0)
-                last = m->axis[k];
+            last = m->axis[k];
         }
     }
     Layout own = x->cell->layout, seen = x->map ? x->map->layout : LAYOUT_C;

@@ -153,6 +153,9 @@ static int add_input(Trace *t, TraceInput input, InputFact fact, const int64_t *
 static bool strides_fall(int rank, const int64_t *shape, const int64_t *stride)
 {
     int64_t last = INT64_MAX;
+    for (int k = 0; k < rank; k++)
+        if (shape[k] == 0)
+            return true;
     for (int k = 0; k < rank; k++) {
         int64_t s = stride[k] < 0 ? -stride[k] : stride[k];
         if (shape[k] > 1 && (s == 0 || s > last))

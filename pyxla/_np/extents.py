@@ -32,6 +32,9 @@ class Number:
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         return getattr(ufunc, method)(*[x.value if isinstance(x, Number) else x for x in inputs], **kwargs)
 
+    def __array_function__(self, function, types, args, kwargs):
+        return function(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
+
     def __neg__(self):
         return Number(np.negative(self.value))
 
@@ -40,6 +43,13 @@ class Number:
 
     def __abs__(self):
         return Number(np.absolute(self.value))
+
+
+def plain(x):
+    """An argument with the Numbers in it as 0-d values, as array functions take Python numbers."""
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(plain, x))
+    return x.value if isinstance(x, Number) else x
 
 
 def weak(x):

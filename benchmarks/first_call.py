@@ -2,7 +2,8 @@
 
 Each figure is the least of N fresh processes, in milliseconds; `cpu` is what all threads of the process worked, which other work on the
 machine changes less. Python modules are found compiled, as an installed package's are, whatever PYTHONDONTWRITEBYTECODE says. `cold` is
-the first jitted call of its process, so it opens LLVM; the others come after a first call of something else. BUDGETS are what the project asks of itself on a current server's core."""
+the first jitted call of its process, so it opens LLVM; the others come after a first call of something else. BUDGETS are what the
+project asks of itself on a current server's core."""
 
 import argparse
 import functools

@@ -10,6 +10,7 @@ V, M, I = RNG.standard_normal(20), RNG.standard_normal((4, 5)), RNG.integers(0, 
 EMPTY, ONES = np.zeros(0), np.ones(6)
 
 FORMS = [
+    "np.argwhere(np.asarray(x[x > 0].sum() > 0)).sum()",
     "x[x > 0]", "x[x > 0].sum()", "x[x > 0].sum() / x[x > 0].shape[0]", "x[x > 0].mean()", "x[x > 0] * 2 + 1", "x[x > 0][::-1]", "x[x > 0][1:3]",
     "x[x > 0][1:] - x[x > 0][:-1]", "x[x > 100]", "x[x > 100].sum()", "np.arange(x[x > 0].shape[0])", "np.zeros(x[x > 0].shape) + x[x > 0]",
     "np.arange(2, x[x > 0].shape[0])", "x[x > 0][x[x > 0] < 0.5]", "np.concatenate([x[x > 0], x[x < 0]])", "np.flatnonzero(x > 0)", "np.nonzero(x)",

@@ -196,7 +196,7 @@ static bool infer_window(Infer *f)
     Dim n = shape[f->attr[0]];
     int64_t reach;
     if (n < 0)
-        return refuse(f, ERR_UNSUPPORTED, "windows of an axis whose extent is known only in the run");
+        return refuse(f, ERR_UNSUPPORTED, "windows of an axis whose size depends on data: add up slices of it instead");
     if (__builtin_mul_overflow(f->attr[1] - 1, f->attr[3], &reach) || reach >= n)
         return refuse(f, ERR_VALUE, "window shape cannot be larger than input array shape");
     shape[f->attr[0]] = (n - 1 - reach) / f->attr[2] + 1;

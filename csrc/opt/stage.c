@@ -30,7 +30,7 @@ bool stage_needed(const Graph *g)
     return false;
 }
 
-/* Sets flags on the scalars that a node's extents are made of. */
+/* Sets flags at the scalars that a node's extents are made of. */
 static void mark_scalars(const Graph *g, Id id, uint8_t *where, uint8_t flags)
 {
     Dim d;
@@ -88,7 +88,7 @@ static bool made_again(const Graph *g, Id id)
 
 static void mark_carried(Arena *a, const Graph *g, uint8_t *where)
 {
-    bool *needed = arena_alloc(a, g->nodes.len);          /* by the rest */
+    uint8_t *needed = arena_alloc(a, g->nodes.len);       /* by the rest, if not 0 */
     if (!needed) return;
     for (uint32_t i = 0; i < g->outputs.len; i++) needed[g->outputs.at[i]] = true;
     for (Id id = g->nodes.len - 1; id > 0; id--) {
@@ -100,6 +100,7 @@ static void mark_carried(Arena *a, const Graph *g, uint8_t *where)
             continue;
         }
         for (int i = 0; i < node_at(g, id)->nin; i++) needed[node_in(g, id)[i]] = true;
+        mark_scalars(g, id, needed, true);
     }
 }
 

@@ -78,6 +78,8 @@ static Dim node_dim(Graph *g, Id id, int depth)
         Dim a = node_dim(g, left, depth + 1), b = node_dim(g, right, depth + 1);
         return add ? dim_add(g, a, b) : dim_sub(g, a, b);
     }
+    if (depth < 16 && n->op == OP_multiply && !n->rank && (node_const(g, in[0], &bits) || node_const(g, in[1], &bits)) && bits > 0)
+        return dim_mul(g, node_dim(g, node_const(g, in[0], &bits) ? in[1] : in[0], depth + 1), bits);
     Dim lo, hi;
     if (!dim_bounds(g, id, &lo, &hi))
         dim_bound(g, id, 0, INT64_MAX >> 8);

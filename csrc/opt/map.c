@@ -58,7 +58,7 @@ void map_unpack(Map *to, const Map *from) { memcpy(to, from, map_bytes(from)); }
 
 void map_index(const Map *m, int i, Map *at)
 {
-    if (m->index[i].at) *at = *m->index[i].at;
+    if (m->index[i].at) map_unpack(at, m->index[i].at);
     else map_select(at, 0, m->naxes, NULL);
 }
 

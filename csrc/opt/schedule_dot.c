@@ -284,7 +284,7 @@ static uint32_t target(Product *p)
     for (int i = 0; i < l->nloops; i++) outer[i] = -1;
     outer[p->im] = 0;
     if (!l->gp->reduced) outer[p->in] = 0;
-    step[p->in] = p->item;
+    step[p->in] = p->n == 1 ? 0 : p->item;                   /* a single column is no loop */
     step[p->im] = row_bytes(columns, p->item);
     l->dot_tile = lower_strided(l, lower_scratch(l, dt, rows * step[p->im]), dt, step, outer, 0) + 1;
     return l->dot_tile - 1;

@@ -210,24 +210,30 @@ static bool interrupted(void *ctx)
     return stop;
 }
 
-static bool compile_bound(Bound *b, CompileStats *stats)
+bool entry_compile(const Entry *e, const Plan *plan, Code ***out, Costs *costs)
 {
-    uint32_t n = b->plan->kernels.len;
-    Code **code = PyMem_Calloc(n + 1, sizeof *code);
+    uint32_t n = plan->kernels.len;
+    if (!n || state.interp)
+        return true;
+    Code **code = PyMem_Calloc(n, sizeof *code);
     if (!code) {
         PyErr_NoMemory();
         return false;
     }
     Err err = {0};
+    CompileStats stats = {0};
     PyThreadState *ts = PyEval_SaveThread();
-    bool ok = compile_kernels(b->plan->kernels.at, (int)n, cpu_host()->level, code, stats, interrupted, &ts, &err);
+    bool ok = compile_kernels(plan->kernels.at, (int)n, cpu_host()->level, code, &stats, interrupted, &ts, &err);
     PyEval_RestoreThread(ts);
+    costs->compile += stats.seconds;
+    costs->compiled += stats.compiled;
+    costs->reused += stats.reused;
     if (ok) {
-        b->code = code;
+        *out = code;
         return true;
     }
     PyMem_Free(code);
-    error_raise(&err, b->entry->trace);
+    error_raise(&err, e->trace);
     return false;
 }
 
@@ -244,12 +250,7 @@ Bound *bound_make(Entry *e, const Record *r, int threads, Costs *costs)
     e->refs++;
     bool ok = check_written_layout(e, r) && fill_lay(b, r) && (e->staged ? plan_stages(b, r, threads, costs) : plan_bound(b, r));
     costs->plan += now_seconds() - start;
-    CompileStats stats = {0};
-    if (ok && !e->staged && b->plan && b->plan->kernels.len && !state.interp)
-        ok = compile_bound(b, &stats);
-    costs->compile += stats.seconds;
-    costs->compiled += stats.compiled;
-    costs->reused += stats.reused;
+    ok = ok && (e->staged || !b->plan || entry_compile(e, b->plan, &b->code, costs));
     b->exec = (Exec){b->plan, b->code, threads};
     if (ok)
         return b;

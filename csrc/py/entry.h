@@ -85,6 +85,8 @@ bool entry_fits(const Entry *e, const Record *r);
 /* The ndarray that graph input k is read from in this call (borrowed), or NULL: it is a number. */
 PyArrayObject *input_array(const Entry *e, uint32_t k, const Record *r);
 
+/* The code of a plan's kernels, compiled or found, into *code (left alone where there is none to compile); false with an exception. */
+bool entry_compile(const Entry *e, const Plan *plan, Code ***code, Costs *costs);
 /* Plans and compiles an entry for the strides of a record; one reference, or NULL with an exception. */
 Bound *bound_make(Entry *e, const Record *r, int threads, Costs *costs);
 bool bound_fits(const Bound *b, const Record *r);

@@ -36,41 +36,6 @@ static StageNode *node_new(void)
     return n;
 }
 
-static bool keep_waiting(void *ctx)
-{
-    PyThreadState **ts = ctx;
-    PyEval_RestoreThread(*ts);
-    bool stop = PyErr_CheckSignals() < 0;
-    *ts = PyEval_SaveThread();
-    return stop;
-}
-
-static bool compile_node(StageNode *n, const Entry *e, Costs *costs)
-{
-    CompileStats stats = {0};
-    Err err = {0};
-    if (state.interp || !n->plan->kernels.len)
-        return true;
-    Code **code = PyMem_Calloc(n->plan->kernels.len + 1, sizeof *code);
-    if (!code) {
-        PyErr_NoMemory();
-        return false;
-    }
-    PyThreadState *ts = PyEval_SaveThread();
-    bool ok = compile_kernels(n->plan->kernels.at, (int)n->plan->kernels.len, cpu_host()->level, code, &stats, keep_waiting, &ts, &err);
-    PyEval_RestoreThread(ts);
-    costs->compile += stats.seconds;
-    costs->compiled += stats.compiled;
-    costs->reused += stats.reused;
-    if (ok) {
-        n->code = code;
-        return true;
-    }
-    PyMem_Free(code);
-    error_raise(&err, e->trace);
-    return false;
-}
-
 /* The shapes of the entry's outputs, now that they are numbers. */
 static bool fill_outputs(StageNode *n, const Entry *e)
 {
@@ -115,7 +80,7 @@ static bool plan_node(StageNode *n, const Entry *e, const PlanInput *in, int thr
     }
     for (uint32_t k = 0; k < n->plan->launches.len; k++)
         n->ns += n->plan->launches.at[k].ns;
-    bool ok = (n->stage || fill_outputs(n, e)) && compile_node(n, e, costs);
+    bool ok = (n->stage || fill_outputs(n, e)) && entry_compile(e, n->plan, &n->code, costs);
     n->exec = (Exec){n->plan, n->code, threads};
     return ok;
 }

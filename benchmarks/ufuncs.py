@@ -1,0 +1,180 @@
+"""Each ufunc, reduction and selecting function alone beside NumPy's own loop: python -m benchmarks.ufuncs [TABLE ...] [--only PATTERN] ...
+
+One process, pinned to one core; for each row the two take turns and the best time of each counts, so that a slow minute of the machine
+touches both; time is the process', so that others on the core do not count. Prints the rows that are slower than NumPy, the geometric
+mean and the ten worst; `--all` prints every row, `--json FILE` keeps the ratios.
+"""
+
+import argparse
+import fnmatch
+import json
+import math
+import os
+import sys
+
+from benchmarks.products import ONE, best_times
+
+SIZES = {"1k": 1000, "100k": 100_000, "10M": 10_000_000}
+DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
+POSITIVE = ("log", "log2", "log10", "sqrt", "arccosh", "power", "float_power", "logaddexp", "logaddexp2")
+UNIT = ("arcsin", "arccos", "arctanh")
+OTHER = ("isnat", "matmul", "vecdot", "matvec", "vecmat", "frompyfunc")
+REDUCTIONS = ("sum", "prod", "max", "min", "argmax", "argmin", "any", "all", "mean", "var", "cumsum", "cumprod", "ptp", "count_nonzero")
+
+
+def values(np, name, dtype, n):
+    """An operand in the domain of a function, of both signs where it takes them."""
+    rng = np.random.default_rng(len(name) + n)
+    dtype = np.dtype(dtype)
+    if dtype.kind != "f":
+        return rng.integers(1 if dtype.kind == "u" or name in POSITIVE else -5, 7, n).astype(dtype)
+    low, high = (1, 10) if name in POSITIVE else (-0.9, 0.9) if name in UNIT else (-4, 4)
+    return rng.uniform(low, high, n).astype(dtype)
+
+
+def layouts(make, n):
+    """Contiguous, and every second element."""
+    yield "", make(n)
+    yield " [::2]", make(2 * n)[::2]
+
+
+def ufuncs(np, dtype, n):
+    """Rows (name, function, arguments) of all ufuncs of one result."""
+    names = [k for k, v in vars(np).items() if isinstance(v, np.ufunc) and v.nin <= 2 and v.__name__ == k and k not in OTHER]
+    for name in sorted(names):
+        f = getattr(np, name)
+        for layout, x in layouts(lambda m: values(np, name, dtype, m), n):
+            args = (x,) if f.nin == 1 else (x, x[::-1].copy() if not layout else x[::-1])
+            if name in ("left_shift", "right_shift", "ldexp", "power"):
+                args = (x, np.abs(args[1]).astype("int32" if name == "ldexp" else dtype))
+            if name in ("ldexp",) and layout:
+                continue
+            try:
+                f(*(a[:1] for a in args))
+            except (TypeError, ValueError):
+                continue
+            yield f"{name} {dtype}{layout}", (lambda x, f=f: f(x)) if f.nin == 1 else (lambda x, y, f=f: f(x, y)), args
+
+
+def reductions(np, dtype, n):
+    for name in REDUCTIONS:
+        f = getattr(np, name)
+        for layout, x in layouts(lambda m: values(np, name, dtype, m), n):
+            yield f"{name} {dtype}{layout}", lambda x, f=f: f(x), (x,)
+        side = int(n**0.5)
+        square = values(np, name, dtype, side * side).reshape(side, side)
+        for axis in (0, 1):
+            yield f"{name} {dtype} axis={axis}", lambda x, f=f, axis=axis: f(x, axis=axis), (square,)
+
+
+def set_at(x, i, v):
+    x[i] = v
+
+
+def add_to(x, i, v):
+    x[i] += v
+
+
+def selection(np, dtype, n):
+    """Functions that choose, place and count elements. Those that write change their arguments alike on both sides."""
+    rng = np.random.default_rng(n)
+    kind = np.dtype(dtype).kind
+    high = 100 if np.dtype(dtype).itemsize == 1 else 10_000
+    x = rng.standard_normal(n).astype(dtype) if kind == "f" else rng.integers(0, high, n).astype(dtype)
+    i = rng.integers(0, n, n)
+    mask, rare = rng.random(n) < 0.5, rng.random(n) < 0.01
+    bins, edges = rng.integers(0, 256, n), np.sort(rng.standard_normal(101))
+    table, y, v = np.sort(x[: min(n, 10_000)]), x.copy(), x[::-1].copy()
+    if dtype == "float64":
+        yield "nonzero half", lambda m: np.nonzero(m), (mask,)
+        yield "nonzero rare", lambda m: np.nonzero(m), (rare,)
+        yield "flatnonzero(x > 1)", lambda x: np.flatnonzero(x > 1), (x,)
+        yield "bincount", lambda b: np.bincount(b), (bins,)
+        yield "bincount minlength", lambda b: np.bincount(b, minlength=256), (bins,)
+        yield "bincount weights", lambda b, x: np.bincount(b, x), (bins, x)
+    yield f"x[i] {dtype}", lambda x, i: x[i], (x, i)
+    yield f"take {dtype}", lambda x, i: np.take(x, i), (x, i)
+    yield f"x[m] {dtype}", lambda x, m: x[m], (x, mask)
+    yield f"x[m] rare {dtype}", lambda x, m: x[m], (x, rare)
+    yield f"compress {dtype}", lambda m, x: np.compress(m, x), (mask, x)
+    yield f"x[i]=v {dtype}", set_at, (y, i, v)
+    yield f"x[m]=s {dtype}", lambda x, m: set_at(x, m, 0), (y, mask)
+    yield f"x[i]+=v {dtype}", add_to, (y, i, v)
+    yield f"add.at {dtype}", lambda x, i, v: np.add.at(x, i, v), (y, i, v)
+    yield f"add.at bins {dtype}", lambda x, i, v: np.add.at(x, i, v), (np.zeros(256, dtype), bins, v)
+    yield f"searchsorted {dtype}", lambda t, x: np.searchsorted(t, x), (table, x)
+    yield f"histogram {dtype}", lambda x: np.histogram(x, 100)[0], (x,)
+    yield f"histogram range {dtype}", lambda x: np.histogram(x, 100, (-3, 3))[0], (x,)
+    yield f"histogram edges {dtype}", lambda x, e: np.histogram(x, e)[0], (x, edges)
+    yield f"digitize {dtype}", lambda x, e: np.digitize(x, e), (x, edges)
+    yield f"unique {dtype}", lambda x: np.unique(x), (x,)
+    yield f"sort {dtype}", lambda x: np.sort(x), (x,)
+    yield f"argsort {dtype}", lambda x: np.argsort(x), (x,)
+    yield f"median {dtype}", lambda x: np.median(x), (x,)
+    yield f"cumsum {dtype}", lambda x: np.cumsum(x), (x,)
+
+
+TABLES = {"ufuncs": ufuncs, "reductions": reductions, "selection": selection}
+
+
+def chosen(options, np):
+    """(size, name, function, arguments) of the rows asked for."""
+    for table in options.tables or TABLES:
+        for dtype in options.dtype or (DTYPES if table != "selection" else ("int32", "int64", "float32", "float64")):
+            for size in options.size or SIZES:
+                for name, f, args in TABLES[table](np, dtype, SIZES[size]):
+                    if not options.only or any(fnmatch.fnmatch(name, p) for p in options.only):
+                        yield size, name, f, args
+
+
+def show(rows):
+    mean = math.exp(sum(math.log(r["ratio"]) for r in rows) / max(len(rows), 1))
+    slow = sum(r["ratio"] < 1 for r in rows)
+    print(f"\n{len(rows)} rows, geometric mean {mean:.2f} times NumPy's speed, {slow} slower than NumPy; the ten worst:")
+    for r in sorted(rows, key=lambda r: r["ratio"])[:10]:
+        print(line(r))
+
+
+def line(r):
+    return f"{r['name']:34}{r['size']:>5}{r['us']:12.2f}{r['numpy_us']:12.2f}{r['ratio']:7.2f}"
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ufuncs", description=__doc__.splitlines()[0])
+    parser.add_argument("tables", nargs="*", choices=[*TABLES, []], help=f"of {', '.join(TABLES)}; all without")
+    parser.add_argument("--only", nargs="*", metavar="PATTERN", help="rows whose name matches one")
+    parser.add_argument("--dtype", nargs="*", choices=DTYPES)
+    parser.add_argument("--size", nargs="*", choices=SIZES)
+    parser.add_argument("--seconds", type=float, default=0.01, help="per contender and row")
+    parser.add_argument("--all", action="store_true", help="print every row, not only those slower than NumPy")
+    parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
+    parser.add_argument("--json", metavar="FILE", help="append the rows, one a line")
+    return parser.parse_args(argv)
+
+
+def main(argv):
+    options = parse(argv)
+    if os.environ.get("PYXLA_NUM_THREADS") != "1":  # NumPy must not be there yet
+        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.ufuncs", *argv], os.environ | ONE)
+    os.sched_setaffinity(0, {options.core})
+    import numpy as np
+
+    import pyxla
+
+    np.seterr(all="ignore")
+    rows = []
+    print(f"{'':34}{'':>5}{'us':>12}{'NumPy us':>12}{'ratio':>7}")
+    for size, name, f, args in chosen(options, np):
+        compiled = pyxla.jit(f)
+        mine, numpys = best_times([lambda: compiled(*args), lambda: f(*args)], options.seconds)
+        rows.append({"name": name, "size": size, "us": 1e6 * mine, "numpy_us": 1e6 * numpys, "ratio": numpys / mine})
+        if options.all or rows[-1]["ratio"] < 1:
+            print(line(rows[-1]), flush=True)
+    show(rows)
+    if options.json:
+        with open(options.json, "a") as out:
+            out.writelines(json.dumps(r) + "\n" for r in rows)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

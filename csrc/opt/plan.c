@@ -5,7 +5,7 @@
 typedef struct { uint32_t first, last; } Life;        /* launches of the first and the last use of a temporary */
 
 typedef struct {
-    Arena *arena;
+    Arena *arena, *work;                               /* the plan's own; what is dropped when it is made */
     Plan *p;
     const Grouping *gr;
     const Buffers *b;
@@ -17,7 +17,7 @@ typedef struct {
 static uint32_t add_slot(Build *s, SlotKind kind, Dtype dtype, uint32_t index, int64_t bytes)
 {
     Slot *slot = vec_push(s->arena, &s->p->slots);
-    Life *life = vec_push(s->arena, &s->life);
+    Life *life = vec_push(s->work, &s->life);
     if (!slot || !life) return 0;
     *slot = (Slot){ .kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .index = index, .bytes = bytes };
     *life = (Life){ UINT32_MAX, 0 };
@@ -81,14 +81,25 @@ static uint32_t intern_kernel(Build *s, const Kernel *k)
     void *bytes = NULL;
     for (uint32_t i = 0; i < s->hashes.len; i++) {
         if (s->hashes.at[i] != h) continue;
-        if (!bytes) bytes = kernel_bytes(s->arena, k, &len);
-        void *other = kernel_bytes(s->arena, s->p->kernels.at[i], &len2);
+        if (!bytes) bytes = kernel_bytes(s->work, k, &len);
+        void *other = kernel_bytes(s->work, s->p->kernels.at[i], &len2);
         if (bytes && other && len == len2 && !memcmp(bytes, other, len)) return i;
     }
+    if (!bytes) bytes = kernel_bytes(s->work, k, &len);
+    const Kernel *kept = bytes ? kernel_from_bytes(s->arena, bytes, len) : NULL;
     const Kernel **at = vec_push(s->arena, &s->p->kernels);
-    uint64_t *hash = vec_push(s->arena, &s->hashes);
-    if (at && hash) *at = k, *hash = h;
+    uint64_t *hash = vec_push(s->work, &s->hashes);
+    if (kept && at && hash) *at = kept, *hash = h;
     return s->p->kernels.len - 1;
+}
+
+static const HostCall *keep_host(Arena *a, const HostCall *h)
+{
+    HostCall *kept = arena_dup(a, h, sizeof *h);
+    if (!kept) return NULL;
+    kept->arrays = arena_dup(a, h->arrays, sizeof *h->arrays * (h->nin + h->nout));
+    kept->params = arena_dup(a, h->params, sizeof *h->params * h->nparams);
+    return kept->arrays && kept->params ? kept : NULL;
 }
 
 static bool add_launch(Build *s, const Draft *d)
@@ -96,7 +107,7 @@ static bool add_launch(Build *s, const Draft *d)
     Plan *p = s->p;
     Launch *l = vec_push(s->arena, &p->launches);
     if (!l) return false;
-    *l = (Launch){ .host = d->host, .kernel = d->host ? 0 : intern_kernel(s, d->kernel), .words = p->words.len, .nwords = d->words.len, .patches = p->patches.len,
+    *l = (Launch){ .host = d->host ? keep_host(s->arena, d->host) : NULL, .kernel = d->host ? 0 : intern_kernel(s, d->kernel), .words = p->words.len, .nwords = d->words.len, .patches = p->patches.len,
                    .npatches = d->patches.len, .grid = d->grid, .scratch = d->scratch, .ns = d->ns };
     if (arena_err(s->arena)->kind) return false;
     for (uint32_t i = 0; i < d->words.len; i++) {
@@ -139,7 +150,7 @@ static bool lay_out(Build *s)
         }
         slot->offset = at;
         if (at + bytes > p->workspace) p->workspace = at + bytes;
-        uint32_t *pl = vec_push(s->arena, &placed);
+        uint32_t *pl = vec_push(s->work, &placed);
         if (!pl) return false;
         *pl = i;
     }
@@ -147,7 +158,7 @@ static bool lay_out(Build *s)
     return true;
 }
 
-static Plan *plan_build(Arena *a, Grouping *gr, const Survey *surveys, Buffers *b, const PlanOutput *out)
+static Plan *plan_build(Arena *a, Arena *work, Grouping *gr, const Survey *surveys, Buffers *b, const PlanOutput *out)
 {
     const Graph *g = gr->g;
     Drafts each = { 0 }, drafts = { 0 };
@@ -156,14 +167,14 @@ static Plan *plan_build(Arena *a, Grouping *gr, const Survey *surveys, Buffers *
     for (uint32_t i = 0; i < b->copies.len; i++)
         if (!schedule_copy(gr, b->copies.at[i].shape, b->copies.at[i].from, b->copies.at[i].to, b, &each)) return NULL;
     if (!merge_small(gr, b, &each, &drafts)) return NULL;
-    Build s = { .arena = a, .gr = gr, .b = b, .p = arena_alloc(a, sizeof(Plan)) };
+    Build s = { .arena = a, .work = work, .gr = gr, .b = b, .p = arena_alloc(a, sizeof(Plan)) };
     if (!s.p) return NULL;
     s.p->graph = g;
     s.p->ninputs = g->inputs.len;
     s.p->noutputs = g->outputs.len;
     s.p->output_slot = arena_alloc(a, sizeof(uint32_t) * (g->outputs.len + 1));
     s.p->output_stride = arena_alloc(a, sizeof(int64_t *) * (g->outputs.len + 1));
-    s.slot_of = arena_alloc(a, sizeof(uint32_t) * b->at.len);
+    s.slot_of = arena_alloc(work, sizeof(uint32_t) * b->at.len);
     if (!s.p->output_slot || !s.p->output_stride || !s.slot_of || !input_and_output_slots(&s, out)) return NULL;
     for (uint32_t i = 0; i < drafts.len; i++)
         if (!add_launch(&s, &drafts.at[i])) return NULL;
@@ -201,14 +212,22 @@ static int64_t *wanted_strides(Arena *a, const Graph *g, const PlanInput *in, co
     return wanted;
 }
 
-Plan *plan_make(Arena *a, const Graph *graph, const PlanInput *in, const PlanOutput *out, const Target *target)
+static Plan *plan_graph(Arena *a, Arena *work, const Graph *graph, const PlanInput *in, const PlanOutput *out, const Target *target)
 {
     Graph *g = all_static(graph, arena_err(a)) ? simplify(a, graph) : NULL;
-    Grouping *gr = g ? group_make(a, g, in, target) : NULL;
+    Grouping *gr = g ? group_make(work, g, in, target) : NULL;
     Survey *surveys = gr ? survey_make(gr) : NULL;
-    int64_t *wanted = surveys ? wanted_strides(a, graph, in, out) : NULL;
+    int64_t *wanted = surveys ? wanted_strides(work, graph, in, out) : NULL;
     Buffers *b = wanted ? buffers_make(gr, surveys, out, wanted) : NULL;
-    return b ? plan_build(a, gr, surveys, b, out) : NULL;
+    return b ? plan_build(a, work, gr, surveys, b, out) : NULL;
+}
+
+Plan *plan_make(Arena *a, const Graph *graph, const PlanInput *in, const PlanOutput *out, const Target *target)
+{
+    Arena *work = arena_new(arena_err(a));         /* groups, schedules and drafts: many times what stays */
+    Plan *p = work ? plan_graph(a, work, graph, in, out, target) : NULL;
+    arena_free(work);
+    return p;
 }
 
 static void slot_print(Text *t, const Plan *p, uint32_t i)

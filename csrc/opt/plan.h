@@ -3,7 +3,7 @@
  *     Graph -> simplify -> groups (group.c) -> kernels scheduled for these strides (schedule.c) -> slots (buffers.c) -> Plan
  *
  * A Plan knows no addresses and no Python: a launch is a kernel (or a numbered function of the host), a template of its args and patches that say which slot's address
- * goes into which word. It lives in one Arena with its kernels and is immutable once made. */
+ * goes into which word. It lives in one Arena with copies of its kernels, without what planning needed besides, and is immutable once made. */
 #pragma once
 #include "base/cpu.h"
 #include "opt/kernel.h"

@@ -103,7 +103,7 @@ class Key:
                 before = self.out
             advanced.append(k)
             self.add(item)
-        together = advanced[-1] - advanced[0] + 1 == len(advanced)
+        together = not advanced or advanced[-1] - advanced[0] + 1 == len(advanced)
         self.place = before if together else 0
 
     def add(self, item):

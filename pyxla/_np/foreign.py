@@ -46,16 +46,25 @@ def call(ufunc, *inputs, out=None, where=True, dtype=None, casting="same_kind", 
     shape = np.broadcast_shapes(*[a.shape for a in arrays])
     results = loop(ufunc, types)(arrays, [(t, shape) for t in types[ufunc.nin:]])
     outs = (out if isinstance(out, tuple) else (out,)) if out is not None else (None,) * ufunc.nout
-    results = tuple(store(r, o, where, ufunc) for r, o in zip(results, outs))
+    results = tuple(store(r, o, where, ufunc, casting) for r, o in zip(results, outs))
     return results if len(results) > 1 else results[0]
 
 
-def store(r, out, where, ufunc):
+def store(r, out, where, ufunc, casting):
     if where is not True:
         if out is None:
             raise unsupported("where= of a ufunc without out=", "the other elements would be undefined; use np.where(condition, a, b)")
+        check_output(ufunc, r.dtype, out.dtype, casting)
         r = _core.where(array(where, np.dtype(bool)), _core.cast(r, out.dtype), out)
-    return to_out(scalar(r) if out is None else r, out)
+    if out is not None:
+        check_output(ufunc, r.dtype, out.dtype, casting)
+    return to_out(scalar(r) if out is None else r, out, casting)
+
+
+def check_output(ufunc, result, out, casting):
+    """NumPy's error for a result that `out` cannot take."""
+    if not np.can_cast(result, out, casting):
+        raise np._core._exceptions._UFuncOutputCastingError(ufunc, casting, result, out, 0)
 
 
 # NumPy's own ufuncs among them.

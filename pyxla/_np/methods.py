@@ -1,18 +1,22 @@
-"""Methods of ufuncs: `np.add.reduce(x)`, `.accumulate` and `.outer`, called by the tracer.
+"""Methods of ufuncs: `np.add.reduce(x)`, `.accumulate`, `.reduceat` and `.outer`, called by the tracer.
 
 Sums, products, extremes and their scans are ops. Other associative functions are joined in pairs, log2(n) times; those that are neither,
-element after element, which is unrolled and so has a limit."""
+element after element, unrolled up to a limit, and above it by NumPy's own routine."""
+from functools import cache
 from operator import index
 
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, INT, NoValue, array, axis_index, count, out_array, scalar, to_out, unsupported
+from ._args import ALL, BOOL, INT, NoValue, array, axis_index, count, out_array, scalar, to_out
+from .host import host, whole
+from .into import accumulated_into, narrow, reduced_into, stored
 from .manip import broadcast_to
+from .selection import integers
 from .stats import all_, any_, cumprod, cumsum, given, kept, max, min, prod, reduced_axes, start, sum
 
 implements = _core.implements
-LIMIT = 1000                                            # elements that are joined one after the other
+LIMIT = 200                                             # elements that are joined one after the other
 REDUCERS = {"add": sum, "multiply": prod}
 EXTREMES = {"maximum": max, "minimum": min}
 SCANS = {"add": cumsum, "multiply": cumprod}
@@ -27,12 +31,14 @@ def loop_type(ufunc, x, dtype, out):
     if ufunc.nin != 2 or ufunc.nout != 1:
         raise ValueError("reduce only supported for " + ("binary functions" if ufunc.nin != 2 else "functions returning a single value"))
     if ufunc.__name__ in LOGICAL:
+        if dtype is not None and np.dtype(dtype) != BOOL:
+            raise TypeError(f"No loop matching the specified signature and casting was found for ufunc {ufunc.__name__}")
         return BOOL
     if dtype is None and out_array(out) is None and ufunc.__name__ in REDUCERS and x.dtype.kind in "biu" and x.dtype.itemsize < 8:
         dtype = np.dtype(np.uint64) if x.dtype.kind == "u" else INT
     first = None if out_array(out) is None else out_array(out).dtype
     signature = {} if dtype is None else {"signature": (np.dtype(dtype), None, None)}
-    return ufunc.resolve_dtypes((first, x.dtype, None), reduction=True, **signature)[2]
+    return ufunc.resolve_dtypes((first, x.dtype, None), reduction=True, casting="unsafe", **signature)[2]
 
 
 def part(x, axis, *bounds):
@@ -53,10 +59,13 @@ def ufunc_reduce(ufunc, a, axis=0, dtype=None, out=None, keepdims=False, initial
         return REDUCERS[name](a, axis, dtype, out, keepdims, initial, where)
     if name in EXTREMES:
         return EXTREMES[name](a if dtype is None else array(a, dtype), axis, out, keepdims, initial, where)
-    if name in ("logical_or", "logical_and") and not given(initial):
+    if name in ("logical_or", "logical_and") and not given(initial) and dtype is None:
         return (any_ if name == "logical_or" else all_)(a, axis, out, keepdims, where=where)
     x = array(a)
-    x = array(x, loop_type(ufunc, x, dtype, out))
+    loop = loop_type(ufunc, x, dtype, out)
+    if narrow(loop, out):
+        return reduced_into(ufunc, x, out, axis, dtype, keepdims, initial, where)
+    x = array(x, loop)
     axes = reduced_axes(axis, x.ndim)
     if len(axes) > 1 and not reorderable(ufunc):
         raise ValueError(f"reduction operation '{name}' is not reorderable, so at most one axis may be specified")
@@ -126,12 +135,23 @@ def in_pairs(ufunc, x):
 def in_order(ufunc, x, first, mask):
     """Element after element along axis 0."""
     if x.shape[0] > LIMIT:
-        raise unsupported(f"{ufunc.__name__}.reduce over more than {LIMIT} elements", "write it with sum, prod, max, min, any or all")
+        rest = [v for v in (first, mask) if v is not None]
+        return host_reduce(ufunc)((x, *rest), ((x.dtype, x.shape[1:]),), (first is not None) + 2 * (mask is not None))[0]
     r, k = (x[0, ...], 1) if first is None else (_core.copy(_core.broadcast(array(first, x.dtype), x.shape[1:]), True), 0)
     for i in range(k, x.shape[0]):
         next_ = ufunc(r, x[i, ...])
         r = next_ if mask is None else _core.where(mask[i, ...], next_, r)
     return r if x.shape[0] > 1 else _core.copy(r)
+
+
+@cache
+def host_reduce(ufunc):
+    """NumPy's own method over axis 0; `given`: 1, an initial value follows, 2, a mask."""
+    def run(results, x, *rest):
+        *rest, given = rest
+        initial = {"initial": rest.pop(0).item()} if given & 1 else {}
+        results[0][...] = ufunc.reduce(x, axis=0, dtype=x.dtype, **initial, **({"where": rest[0]} if given & 2 else {}))
+    return host(run)
 
 
 # ---- accumulate ----
@@ -149,8 +169,10 @@ def ufunc_accumulate(ufunc, a, axis=0, dtype=None, out=None):
     axis = axis_index(index(axis), x.ndim)
     if name in SCANS:
         return SCANS[name](x, axis, dtype, out)
-    x = array(x, loop_type(ufunc, x, dtype, out))
-    return to_out(running(ufunc, x, axis), out, "unsafe")
+    loop = loop_type(ufunc, x, dtype, out)
+    if narrow(loop, out):
+        return accumulated_into(ufunc, x, out, axis, dtype)
+    return to_out(running(ufunc, array(x, loop), axis), out, "unsafe")
 
 
 def running(ufunc, x, axis):
@@ -182,11 +204,32 @@ def doubled(ufunc, x, axis):
 def one_by_one(ufunc, x, axis):
     n = x.shape[axis]
     if n > LIMIT:
-        raise unsupported(f"{ufunc.__name__}.accumulate over more than {LIMIT} elements", "write it with cumsum or cumprod")
+        return whole(ufunc.accumulate, (("axis", axis),))((x,), ((x.dtype, x.shape),))[0]
     parts = [element(x, axis, 0)]
     for k in range(1, n):
         parts.append(ufunc(parts[-1], element(x, axis, k)))
     return np.stack(parts, axis)
+
+
+# ---- reduceat ----
+
+@implements("ufunc.reduceat")
+def ufunc_reduceat(ufunc, a, indices, axis=0, dtype=None, out=None):
+    x, indices = array(a), array(integers(indices), INT)
+    axis = axis_index(axis, x.ndim)
+    loop = loop_type(ufunc, x, dtype, out)
+    _core.check(np.logical_and(np.less_equal(0, indices), np.less(indices, x.shape[axis])), "index")
+    if narrow(loop, out):
+        return stored(reduceat_into(ufunc, axis, loop), x, [indices], out)
+    shape = x.shape[:axis] + indices.shape + x.shape[axis + 1:]
+    return to_out(whole(ufunc.reduceat, (("axis", axis), ("dtype", loop)))((x, indices), ((loop, shape),))[0], out)
+
+
+@cache
+def reduceat_into(ufunc, axis, dtype):
+    def run(results, a, indices):
+        ufunc.reduceat(a, indices, axis, dtype, results[0])
+    return host(run)
 
 
 # ---- outer ----

@@ -1,13 +1,30 @@
 """Choosing, placing and counting elements by indices: take, put, choose, ufunc.at, searchsorted, histogram and their kin."""
 import math
+from functools import cache
 from operator import index
 
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, INT, array, axis_index, common, count, is_array, is_weak, result_type, scalar, to_out, unsupported
+from ._args import (
+    ALL,
+    BOOL,
+    FLOAT,
+    FLOAT32,
+    INT,
+    array,
+    axis_index,
+    common,
+    count,
+    is_array,
+    is_weak,
+    result_type,
+    scalar,
+    to_out,
+    unsupported,
+)
 from .fancy import Key, axis_bits, from_front, in_range, to_front, unravelled
-from .host import whole
+from .host import host
 from .manip import broadcast_to, ravel
 
 implements, method = _core.implements, _core.method
@@ -185,7 +202,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     return scalar(total)
 
 
-# ---- ufunc.at, ufunc.reduceat ----
+# ---- ufunc.at ----
 
 @implements("ufunc.at")
 def ufunc_at(ufunc, a, indices, b=None):
@@ -195,68 +212,74 @@ def ufunc_at(ufunc, a, indices, b=None):
         raise TypeError("Only unary and binary functions with one result are supported by ufunc.at")
     if (b is None) != (ufunc.nin == 1):
         raise ValueError("second operand needed for ufunc" if b is None else "second operand provided when ufunc is unary")
+    ufunc.at(np.ones(1, a.dtype), [0], *([] if b is None else [np.ones(1, array(b).dtype)]))      # NumPy's rule of casts, and its error
     k = Key(a, indices)
-    if k.mask() is not None or b is None:
-        apply_once(ufunc, a, indices, b)
-        return
-    at, indices, shape = k.indices() if k.arrays else ([], (), ())
-    b = array(b, a.dtype) if is_weak(b) else array(b)
-    dtype = result_type(a, b)
-    if not np.can_cast(ufunc.resolve_dtypes((a.dtype, b.dtype, None))[2], a.dtype, "same_kind"):
-        raise np._core._exceptions._UFuncOutputCastingError(ufunc, "same_kind", dtype, a.dtype, 0)
     if not k.arrays:
-        apply_once(ufunc, a, tuple(k.basic), b)
+        key = tuple(k.basic)
+        a[key] = _core.cast(ufunc(a[key]) if b is None else ufunc(a[key], array(b)), a.dtype)
         return
+    at, indices, shape = k.indices()
+    view = a if all(isinstance(item, slice) and item == ALL for item in k.basic) else k.view()
+    if b is None:
+        loop, operand = ufunc.resolve_dtypes((a.dtype, None)), ()
+    else:
+        operand = array(b)                                 # a number too has the dtype it would have as an array
+        loop = ufunc.resolve_dtypes((a.dtype, operand.dtype, None))
+        rest = tuple(n for d, n in enumerate(view.shape) if d not in at)
+        operand = _core.full(rest[:k.place] + shape + rest[k.place:], operand.dtype, operand)
+        operand = (to_front(operand, list(range(k.place, k.place + len(shape)))),)
+    if not combined(ufunc, view, at, indices, operand, loop):
+        front = to_front(view, at)
+        r, = host_at(ufunc)((front, *indices, *operand), ((a.dtype, front.shape),), len(indices))
+        view[...] = _core.transpose(r, places_of(at, view.ndim))
+
+
+def combined(ufunc, view, at, indices, operand, loop):
+    """Does it as a scatter that combines, where there is one for the loop's dtypes; whether there was."""
     name = COMBINING.get(ufunc.__name__)
-    loop = ufunc.resolve_dtypes((a.dtype, b.dtype, None))
-    view = k.view()
-    if all(isinstance(item, slice) and item == ALL for item in k.basic):
-        view = a
-    rest = tuple(n for d, n in enumerate(view.shape) if d not in at)
-    v = _core.full(rest[:k.place] + shape + rest[k.place:], b.dtype, b)
-    v = to_front(v, list(range(k.place, k.place + len(shape))))
-    if name is None or len(set(loop)) != 1:
-        raise unsupported(f"np.{ufunc.__name__}.at of {a.dtype} and {b.dtype}", "cast the operands to one dtype, or use a loop")
-    if loop[0] == a.dtype:
-        _core.scatter(view, _core.cast(v, a.dtype), name, axis_bits(at), indices)
-        return
-    wide = _core.cast(view, loop[0])                       # these wrap: casting after every step or once is the same
-    if loop[0].kind not in "iu" or name not in ("add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"):
-        raise unsupported(f"np.{ufunc.__name__}.at of {a.dtype} with {b.dtype}", "cast the second operand to the dtype of the first")
-    _core.scatter(wide, _core.cast(v, loop[0]), name, axis_bits(at), indices)
-    view[...] = _core.cast(wide, a.dtype)
+    if name is None or len(set(loop)) != 1 or name == "power" and loop[0].kind == "i":      # which checks its exponents
+        return False
+    wraps = loop[0].kind in "iu" and view.dtype.kind in "iu" and name in WRAPPING
+    rounds_once = loop[0] == FLOAT and view.dtype == FLOAT32 and name in EXACT and is_single(operand[0])
+    if loop[0] != view.dtype and not wraps and not rounds_once:
+        return False
+    _core.scatter(view, _core.cast(operand[0], view.dtype), name, axis_bits(at), indices)
+    return True
+
+
+WRAPPING = "add subtract multiply bitwise_and bitwise_or bitwise_xor".split()     # computed wider and cut after: the same bits
+EXACT = "add subtract multiply divide maximum minimum".split()                    # of two float32 in float64, then rounded: the same bits
+
+
+def is_single(x):
+    """Whether the elements of a float64 array are known, and float32 holds them."""
+    if not _core.is_concrete(x):
+        return False
+    known = np.asarray(_core.concrete(x))
+    return bool((known.astype(np.float32) == known).all())
+
+
+@cache
+def host_at(ufunc):
+    """NumPy's own method on a copy: of the array with its indexed axes first, by n index arrays, with a second operand or none."""
+    def run(results, x, *rest):
+        *arrays, n = rest
+        r = x.copy()
+        ufunc.at(r, tuple(arrays[:n]), *arrays[n:])
+        results[0][...] = r
+    return host(run)
+
+
+def places_of(at, ndim):
+    """The permutation that takes the axes `at` from the front back to their places."""
+    order = [*at, *(d for d in range(ndim) if d not in at)]
+    return tuple(order.index(d) for d in range(ndim))
 
 
 COMBINING = {name: name for name in (
     "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "maximum", "minimum", "fmax", "fmin",
     "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "arctan2", "hypot", "copysign")}
 COMBINING |= {"mod": "remainder", "true_divide": "divide"}
-
-
-def apply_once(ufunc, a, key, b):
-    """A ufunc at elements that are named once each, or a function of them alone that is applied as often as they are named."""
-    if b is not None:
-        a[key] = _core.cast(ufunc(a[key], b), a.dtype)
-        return
-    idempotent = ufunc.__name__ in ("absolute", "floor", "ceil", "trunc", "rint", "sign")
-    if Key(a, key).arrays and Key(a, key).mask() is None and not idempotent:
-        raise unsupported(f"np.{ufunc.__name__}.at with index arrays", "use x[i] = f(x[i]) where the indices are distinct")
-    a[key] = _core.cast(ufunc(a[key]), a.dtype)
-
-
-@implements("ufunc.reduceat")
-def ufunc_reduceat(ufunc, a, indices, axis=0, dtype=None, out=None):
-    a, indices = array(a), integers(indices)
-    axis = axis_index(axis, a.ndim)
-    first = a.dtype if dtype is None else np.dtype(dtype)
-    signature = {} if dtype is None else {"signature": (first, None, None)}
-    if dtype is None and ufunc in (np.add, np.multiply) and a.dtype.kind in "biu" and a.dtype.itemsize < 8:
-        signature = {"signature": (np.dtype(np.uint64) if a.dtype.kind == "u" else INT, None, None)}
-    result = ufunc.resolve_dtypes((None, a.dtype, None), reduction=True, **signature)[2]
-    _core.check(np.logical_and(np.less_equal(0, indices), np.less(indices, a.shape[axis])), "index")
-    shape = a.shape[:axis] + indices.shape + a.shape[axis + 1:]
-    call = whole(ufunc.reduceat, (("axis", axis), ("dtype", result)))
-    return to_out(call((a, _core.cast(indices, INT)), ((result, shape),))[0], out)
 
 
 # ---- sorted tables ----

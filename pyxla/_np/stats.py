@@ -22,6 +22,7 @@ from ._args import (
     scalar,
     to_out,
 )
+from .into import accumulated_into, narrow, reduced_into
 from .manip import broadcast_to, ravel
 
 implements, method = _core.implements, _core.method
@@ -70,15 +71,17 @@ def accumulator(dtype, x, out):
     if dtype is not None:
         return np.dtype(dtype)
     if out_array(out) is not None:
-        return out_array(out).dtype
+        return np.result_type(x.dtype, out_array(out).dtype)
     if x.dtype.kind in "bi":
         return INT
     return UINT if x.dtype.kind == "u" else x.dtype
 
 
 def add_up(op, a, axis, dtype, out, keepdims, initial, where):
-    x = array(a)
+    x, wanted = array(a), dtype
     dtype = accumulator(dtype, x, out)
+    if narrow(dtype, out):
+        return reduced_into(getattr(np, UFUNC[op]), x, out, axis, wanted, keepdims, initial, where)
     if dtype == BOOL:
         op, x, initial = {"sum": "any", "prod": "all"}[op], array(x, BOOL), initial
         identity, combine = op == "all", np.logical_or if op == "any" else np.logical_and
@@ -113,6 +116,8 @@ def extreme(op, a, axis, out, keepdims, initial, where):
     if has_where and not given(initial):
         raise ValueError(f"reduction operation '{UFUNC[op]}' does not have an identity, "
                          "so to use a where mask one has to specify 'initial'")
+    if narrow(x.dtype, out):
+        return reduced_into(getattr(np, UFUNC[op]), x, out, axis, None, keepdims, initial, where)
     axes = reduced_axes(axis, x.ndim)
     if given(initial):
         first = start(initial, x.dtype)
@@ -161,7 +166,7 @@ def all_(a, axis=None, out=None, keepdims=NoValue, *, where=NoValue):
 
 @implements(np.ptp)
 def ptp(a, axis=None, out=None, keepdims=NoValue):
-    return to_out(np.subtract(max(a, axis, None, keepdims), min(a, axis, None, keepdims)), out, "unsafe")
+    return to_out(np.subtract(max(a, axis, None, keepdims), min(a, axis, None, keepdims)), out)
 
 
 @implements(np.count_nonzero)
@@ -188,6 +193,8 @@ def arg_extreme(op, a, axis, out, keepdims):
     if keepdims is not NoValue and keepdims:
         r = kept(r, x.shape, range(x.ndim) if axis is None else (at,))
         r = scalar(r)
+    if out_array(out) is not None and not np.can_cast(out_array(out).dtype, INT, "safe"):
+        raise TypeError(f"Cannot cast array data from {out_array(out).dtype!r} to {INT!r} according to the rule 'safe'")
     return to_out(r, out)
 
 
@@ -322,13 +329,15 @@ def average_weights(a, axes, w):
 # ---- scans ----
 
 def scan(op, a, axis, dtype, out):
-    x = array(a)
+    x, wanted = array(a), dtype
     dtype = accumulator(dtype, x, out)
     if axis is None:
         x, axis = ravel(x), 0
     elif x.ndim == 0:
         x = _core.reshape(x, (1,))
     axis = axis_index(axis, x.ndim)
+    if narrow(dtype, out):
+        return accumulated_into(np.add if op == "cumsum" else np.multiply, x, out, axis, wanted)
     if dtype == BOOL:                                   # a running or, a running and
         return to_out(_core.cast(_core.scan(op, array(array(x, BOOL), INT), axis), BOOL), out, "unsafe")
     return to_out(_core.scan(op, array(x, dtype), axis), out, "unsafe")

@@ -1,5 +1,6 @@
 #include "py/host.h"
 #include "py/error.h"
+#include "py/native.h"
 #include "py/state.h"
 
 enum { MOST_ARRAYS = 24, MOST_NUMBERS = 24 };
@@ -100,6 +101,12 @@ static bool call_function(const HostCall *c, void *const *address)
     return quiet_end(quiet);
 }
 
+static bool call_native(const HostCall *c, void *const *address)
+{
+    native_run(c, address);
+    return !PyErr_Occurred();
+}
+
 /* The exception without its traceback: the frames there hold arrays whose memory goes when the run ends. */
 static PyObject *take_exception(void)
 {
@@ -116,9 +123,14 @@ static PyObject *take_exception(void)
 /* HostFn. The caller may hold the GIL or not, and may be a thread that Python does not know; a trace that it interrupts sees nothing of it. */
 static bool call_host(const HostCall *c, void *const *address, void **error)
 {
+    NativeKind native = native_kind(c, address);
+    if (native == NATIVE_FREE) {
+        native_run(c, address);
+        return true;
+    }
     PyGILState_STATE gil = PyGILState_Ensure();
     Trace *interrupted = trace_exchange(NULL);
-    bool ok = PyErr_CheckSignals() == 0 && call_function(c, address);
+    bool ok = PyErr_CheckSignals() == 0 && (native ? call_native(c, address) : call_function(c, address));
     if (!ok)
         *error = take_exception();
     trace_exchange(interrupted);
@@ -277,5 +289,5 @@ bool host_module_init(PyObject *module)
 {
     state.host_functions = PyList_New(0);
     exec_set_host(call_host);
-    return state.host_functions && PyModule_AddFunctions(module, host_methods) == 0;
+    return state.host_functions && PyModule_AddFunctions(module, host_methods) == 0 && native_module_init(module);
 }

@@ -176,9 +176,11 @@ class Key:
 
 # ---- masks ----
 
-@host
-def run_flatnonzero(results, mask):
+def flatnonzero(results, mask):
     results[0][...] = np.flatnonzero(mask)
+
+
+run_flatnonzero = host(flatnonzero, _core.host_positions)
 
 
 def true_count(mask):

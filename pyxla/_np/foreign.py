@@ -12,10 +12,11 @@ implements = _core.implements
 
 @cache
 def loop(ufunc, dtypes):
-    """The host call of one loop of a ufunc."""
+    """The host call of one loop of a ufunc, by itself where it is one of C, which those of other packages may raise in."""
     def f(results, *inputs):
         ufunc(*inputs, out=results, signature=dtypes, casting="unsafe")
-    return host(f)
+    raises = vars(np).get(ufunc.__name__) is not ufunc
+    return host(f, lambda number: isinstance(ufunc, np.ufunc) and _core.host_loop(number, ufunc, dtypes, raises))
 
 
 def given(x):
@@ -42,7 +43,7 @@ def call(ufunc, *inputs, out=None, where=True, dtype=None, casting="same_kind", 
     if len(inputs) != ufunc.nin:
         raise TypeError(f"{ufunc.__name__}() takes {ufunc.nin} operands")
     types = resolve(ufunc, inputs, dtype, signature, casting)
-    arrays = [_core.as_tracer(x, t) if is_weak(x) else array(x) for x, t in zip(inputs, types)]
+    arrays = [_core.as_tracer(x, t) if is_weak(x) else _core.cast(array(x), t) for x, t in zip(inputs, types)]
     shape = np.broadcast_shapes(*[a.shape for a in arrays])
     results = loop(ufunc, types)(arrays, [(t, shape) for t in types[ufunc.nin:]])
     outs = (out if isinstance(out, tuple) else (out,)) if out is not None else (None,) * ufunc.nout

@@ -9,9 +9,12 @@ import numpy as np
 from .. import _core
 
 
-def host(f):
-    """Registers a host function; the result makes a call of it: `call(inputs, results, *numbers)` with (dtype, shape) pairs as results."""
+def host(f, native=None):
+    """Registers a host function; the result makes a call of it: `call(inputs, results, *numbers)` with (dtype, shape) pairs as results.
+    `native(number)` may give it a form that needs no Python (native.c)."""
     number = _core.host_function(f)
+    if native:
+        native(number)
 
     def call(inputs, results, *numbers):
         return _core.host(number, tuple(inputs), tuple(results), numbers)

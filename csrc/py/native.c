@@ -1,0 +1,191 @@
+#include "py/native.h"
+#include "py/trace.h"
+#include "run/positions.h"
+
+enum { CHUNK = 64, MOST_CHUNKS = 256, MOST_OPERANDS = 8 };
+
+typedef struct {
+    NativeKind kind;
+    PyUFuncGenericFunction loop;        /* of a ufunc; NULL: positions_fill() */
+    void *data;
+    uint8_t dtype[MOST_OPERANDS];       /* of the loop's operands */
+} Native;
+
+/* By number of the host function. Entries are written once, before a plan can name them, and never move: runs read them without the GIL. */
+static Native *native[MOST_CHUNKS];
+
+static Native *native_at(int64_t number)
+{
+    return number >= 0 && number < CHUNK * MOST_CHUNKS && native[number / CHUNK] ? &native[number / CHUNK][number % CHUNK] : NULL;
+}
+
+static Native *native_new(int64_t number)
+{
+    if (number < 0 || number >= CHUNK * MOST_CHUNKS)
+        return NULL;
+    if (!native[number / CHUNK])
+        native[number / CHUNK] = PyMem_RawCalloc(CHUNK, sizeof(Native));
+    return native_at(number);
+}
+
+/* ---- ufuncs ---- */
+
+/* Loops take aligned elements in the machine's byte order; a complex one is aligned as its parts are. */
+static bool plain(const HostArray *a, const void *at)
+{
+    const DtypeInfo *type = &dtype_info[a->dtype];
+    size_t unit = type->kind == DKIND_COMPLEX ? type->bytes / 2 : type->bytes, odd = (size_t)at;
+    for (int k = 0; k < a->rank; k++)
+        odd |= a->shape[k] > 1 ? (size_t)a->stride[k] : 0;
+    return at && !a->swapped && odd % unit == 0;
+}
+
+NativeKind native_kind(const HostCall *c, void *const *address)
+{
+    const Native *n = native_at(c->function);
+    if (!n || n->kind == NATIVE_NONE)
+        return NATIVE_NONE;
+    for (uint32_t k = 0; k < c->nin + c->nout; k++)
+        if (!plain(&c->arrays[k], address[k]) || (n->loop && c->arrays[k].dtype != n->dtype[k]))
+            return NATIVE_NONE;
+    return n->kind;
+}
+
+/* A loop nest over the shape of the results: strides per axis and operand, 0 where an operand is broadcast. */
+typedef struct {
+    int rank, operands;
+    npy_intp extent[MAX_RANK], stride[MAX_RANK][MOST_OPERANDS];
+} Nest;
+
+static bool one_axis(const Nest *n, int outer, const npy_intp *inner, npy_intp extent)
+{
+    for (int k = 0; k < n->operands; k++)
+        if (n->stride[outer][k] != inner[k] * extent)
+            return false;
+    return true;
+}
+
+/* Axes from the last to the first, those merged that every operand steps through evenly. */
+static void nest_fill(Nest *n, const HostCall *c)
+{
+    const HostArray *result = &c->arrays[c->nin];
+    n->operands = (int)(c->nin + c->nout);
+    n->rank = 0;
+    for (int d = 0; d < result->rank; d++) {
+        npy_intp stride[MOST_OPERANDS];
+        for (int k = 0; k < n->operands; k++) {
+            const HostArray *a = &c->arrays[k];
+            int own = d - (result->rank - a->rank);
+            stride[k] = own >= 0 && a->shape[own] > 1 ? a->stride[own] : 0;
+        }
+        if (result->shape[d] == 1)
+            continue;
+        bool merged = n->rank && one_axis(n, n->rank - 1, stride, result->shape[d]);
+        n->extent[n->rank - merged] = merged ? n->extent[n->rank - 1] * result->shape[d] : result->shape[d];
+        memcpy(n->stride[n->rank - merged], stride, sizeof stride);
+        n->rank += !merged;
+    }
+}
+
+static void run_nest(const Nest *n, int axis, char **at, const Native *f)
+{
+    npy_intp one = 1, none[MOST_OPERANDS] = {0};
+    if (axis >= n->rank - 1) {
+        bool some = n->rank > 0;
+        char *args[MOST_OPERANDS];      /* loops may move them */
+        memcpy(args, at, sizeof args);
+        f->loop(args, some ? &n->extent[axis] : &one, some ? n->stride[axis] : none, f->data);
+        return;
+    }
+    char *here[MOST_OPERANDS];
+    memcpy(here, at, sizeof here);
+    for (npy_intp i = 0; i < n->extent[axis]; i++) {
+        run_nest(n, axis + 1, here, f);
+        for (int k = 0; k < n->operands; k++)
+            here[k] += n->stride[axis][k];
+    }
+}
+
+static void run_loop(const Native *f, const HostCall *c, void *const *address)
+{
+    Nest n;
+    char *at[MOST_OPERANDS] = {NULL};
+    const HostArray *result = &c->arrays[c->nin];
+    for (int d = 0; d < result->rank; d++)
+        if (result->shape[d] == 0)
+            return;
+    nest_fill(&n, c);
+    for (int k = 0; k < n.operands; k++)
+        at[k] = address[k];
+    run_nest(&n, 0, at, f);
+}
+
+void native_run(const HostCall *c, void *const *address)
+{
+    const Native *f = native_at(c->function);
+    if (f->loop)
+        run_loop(f, c, address);
+    else
+        positions_fill(address[0], c->arrays[0].shape[0], c->arrays[0].stride[0], address[1], c->arrays[1].shape[0]);
+}
+
+/* ---- registration ---- */
+
+/* The number of a ufunc's loop for these dtypes (a tuple of descriptors); -1: none among those of the old form. */
+static int find_loop(PyUFuncObject *u, PyObject *types)
+{
+    for (int k = 0; k < u->ntypes; k++) {
+        int same = 0;
+        while (same < u->nargs && PyArray_EquivTypenums(u->types[k * u->nargs + same], ((PyArray_Descr *)PyTuple_GET_ITEM(types, same))->type_num))
+            same++;
+        if (same == u->nargs)
+            return u->functions[k] ? k : -1;
+    }
+    return -1;
+}
+
+static PyObject *core_host_loop(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long long number;
+    PyObject *ufunc, *types;
+    int raises;
+    if (!PyArg_ParseTuple(args, "LO!O!p", &number, &PyUFunc_Type, &ufunc, &PyTuple_Type, &types, &raises))
+        return NULL;
+    PyUFuncObject *u = (PyUFuncObject *)ufunc;
+    bool fits = PyTuple_GET_SIZE(types) == u->nargs && u->nargs <= MOST_OPERANDS;
+    for (int k = 0; fits && k < u->nargs; k++)
+        fits = PyArray_DescrCheck(PyTuple_GET_ITEM(types, k));
+    int at = fits ? find_loop(u, types) : -1;
+    Native *n = at < 0 ? NULL : native_new(number);
+    for (int k = 0; n && k < u->nargs; k++) {
+        Dtype t = dtype_from_numpy(PyTuple_GET_ITEM(types, k), "operand of a loop");
+        if (t == DT_COUNT)
+            return NULL;
+        n->dtype[k] = (uint8_t)t;
+    }
+    if (n) {
+        n->loop = u->functions[at];
+        n->data = u->data ? (void *)u->data[at] : NULL;
+        n->kind = raises ? NATIVE_LOCKED : NATIVE_FREE;
+    }
+    return PyBool_FromLong(n != NULL);
+}
+
+static PyObject *core_host_positions(PyObject *Py_UNUSED(module), PyObject *arg)
+{
+    long long number = PyLong_AsLongLong(arg);
+    if (number == -1 && PyErr_Occurred())
+        return NULL;
+    Native *n = native_new(number);
+    if (n)
+        *n = (Native){NATIVE_FREE, NULL, NULL};
+    return PyBool_FromLong(n != NULL);
+}
+
+static PyMethodDef native_methods[] = {
+    {"host_loop", core_host_loop, METH_VARARGS, "host_loop(number, ufunc, dtypes, raises): the host function is this loop of the ufunc, if that is found"},
+    {"host_positions", core_host_positions, METH_O, "host_positions(number): the host function fills in where a mask is true"},
+    {0},
+};
+
+bool native_module_init(PyObject *module) { return PyModule_AddFunctions(module, native_methods) == 0; }

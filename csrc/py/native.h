@@ -1,0 +1,14 @@
+/* Host calls that need no Python: loops of ufuncs, called on the buffers as NumPy would call them, and functions of our own.
+ *
+ * A host function keeps its Python form, which is its definition; a native form may be added to it and serves the calls that it fits. */
+#pragma once
+#include "py/np.h"
+#include "run/exec.h"
+
+typedef enum { NATIVE_NONE, NATIVE_FREE, NATIVE_LOCKED } NativeKind;     /* how it runs: not at all; on any thread; holding the GIL, and may raise */
+
+/* How the call can be made on these addresses (inputs, then results). */
+NativeKind native_kind(const HostCall *c, void *const *address);
+/* Makes the call; only where native_kind() is not NATIVE_NONE. */
+void native_run(const HostCall *c, void *const *address);
+bool native_module_init(PyObject *module);

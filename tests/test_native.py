@@ -1,0 +1,59 @@
+"""Host calls without Python (csrc/py/native.c): loops of ufuncs on buffers of every layout, and positions of a mask."""
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from checking import check, layouts, same
+
+import pyxla
+
+WHOLE = np.random.default_rng(1).integers(0, 100, (5, 7, 6))
+PARTS = [lambda a: a[:, 1:2], lambda a: a[0, 0, 0], lambda a: a[:0]]
+UFUNCS = [(np.bitwise_count, "i1 u2 i4 i8"), (np.frexp, "i1 i4 f2 f4 f8"), (np.spacing, "i4 f2 f4 f8"), (np.gcd, "i1 u2 i4 i8"), (np.lcm, "u1 i8"),
+          (np.nextafter, "i2 f4 f8"), (np.ldexp, "i1 f4 f8")]
+
+
+@pytest.mark.parametrize("ufunc, dtypes", UFUNCS, ids=lambda v: getattr(v, "__name__", ""))
+def test_loops(ufunc, dtypes):
+    for dtype in dtypes.split():
+        a = WHOLE.astype(dtype)
+        for x in [*(v for _, v in layouts(a)), *(part(a) for part in PARTS)]:
+            others = [()] if ufunc.nin == 1 else [(x,), (x[:1] if x.ndim else x,)]
+            for other in others:
+                check(lambda *args: ufunc(*args), x, *(y.astype("i4") if ufunc is np.ldexp else y for y in other), calls=1)
+
+
+def test_a_result_that_nobody_reads():
+    check(lambda x: np.frexp(x * 3)[1], WHOLE.astype(float))
+
+
+def test_loops_of_others_may_raise():
+    special = pytest.importorskip("scipy.special")
+    f, x = pyxla.jit(lambda x: special.gamma(x) + 1), np.array([0.5, -1.0])
+    same(special.gamma(x) + 1, f(x))
+    with special.errstate(all="raise"), pytest.raises(special.SpecialFunctionError):
+        f(x)
+
+
+POSITIONS = """
+import numpy as np
+import pyxla
+
+f = pyxla.jit(lambda m: np.nonzero(m)[0])
+g = pyxla.jit(lambda x, m: x[m])
+for n in (1, 7, 8, 63, 64, 65, 71, 200, 1000, 5003):
+    for part in (0, 0.01, 0.5, 0.99, 1):
+        wide = np.random.default_rng(n).random(2 * n) < part
+        for m in (wide[:n], wide[::2], wide[::-2]):
+            np.testing.assert_array_equal(f(m), np.nonzero(m)[0])
+            np.testing.assert_array_equal(g(np.arange(n), m), np.arange(n)[m])
+odd = np.array([0, 2, 255, 0, 1], np.uint8).view(bool)
+np.testing.assert_array_equal(f(odd), [1, 2, 4])
+"""
+
+
+@pytest.mark.parametrize("level", ["", "sse2"])
+def test_positions(level):
+    subprocess.run([sys.executable, "-c", POSITIONS], env=os.environ | ({"PYXLA_CPU": level} if level else {}), check=True)

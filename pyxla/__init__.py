@@ -17,6 +17,7 @@ from . import _core, nn, xp
 from ._api import (
     ShapeDtype,
     clear_kernels,
+    constant,
     disable_jit,
     eval_shape,
     get_num_threads,
@@ -54,6 +55,7 @@ __all__ = [
     "TraceError",
     "UnsupportedError",
     "clear_kernels",
+    "constant",
     "disable_jit",
     "eval_shape",
     "get_num_threads",

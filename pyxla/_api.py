@@ -318,6 +318,59 @@ def register_tree(cls, flatten, unflatten, /):
     return _core.register_tree(cls, flatten, unflatten)
 
 
+def constant(a, /):
+    """A copy of an array whose contents can never change, so that what is computed of it alone is computed once.
+
+    Jitted functions do once, and not in every call, what depends on constants only: they bring a weight into the form that a product
+    reads, cast it, transpose it or join it with others. They keep the result as long as the constants live; `memory_info` has the bytes.
+    Any function that needs the same form of the same constant finds it there. Results are the same bits as with an ordinary array.
+
+    Parameters
+    ----------
+    a : array_like
+        Numbers. Inside a traced function, a traced value is handed back as it is.
+
+    Returns
+    -------
+    numpy.ndarray
+        A read-only array over memory of its own, in the order of axes of `a`. Its ``flags.writeable`` cannot be set, and neither
+        can that of its views, which are constants as well. A constant is handed back as it is.
+
+    Raises
+    ------
+    TypeError
+        If `a` is no array of numbers.
+
+    See Also
+    --------
+    memory_info : its field `constants` has the bytes of what was computed.
+
+    Notes
+    -----
+    A function that writes to a constant raises ValueError, as for any read-only array; donating one has no effect. The memory
+    is protected by the hardware too: code that writes to it past NumPy's flags (through ctypes, say, or ``np.add.at`` of
+    NumPy 2.4, which overlooks them) crashes the process.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> w = constant(np.ones((500, 300), "float32"))
+    >>> layer = jit(lambda x, w: np.maximum(x @ w.T, 0))
+    >>> layer(np.ones((100, 300), "float32"), w)[0, 0]
+    np.float32(300.0)
+    >>> memory_info().constants > 0
+    True
+    >>> w[0, 0] = 2
+    Traceback (most recent call last):
+        ...
+    ValueError: assignment destination is read-only
+    >>> del w
+    >>> memory_info().constants
+    0
+    """
+    return a if _core.is_tracer(a) else _core._constant(np.asarray(a))
+
+
 def memory_info():
     """State of the allocator of results and temporaries.
 
@@ -325,7 +378,7 @@ def memory_info():
     -------
     MemoryInfo
         A named tuple: bytes `in_use`, bytes `cached` for reuse, the `peak` of the bytes in use, the `limit` of the bytes cached, the number
-        of `allocations`, and how many of them `reused` a cached block.
+        of `allocations`, how many of them `reused` a cached block, and bytes of what was computed once from `constants` (part of `in_use`).
 
     Examples
     --------

@@ -239,8 +239,8 @@ class Graphs:
         call = self.add("host", [x, y], [*attrs, k], values[0])
         return [self.add("item", [call], [i], v) for i, v in enumerate(values)]
 
-    def check(self, outputs, into=None, vector_bytes=32, rtol=None, donated=()):
-        """Plans, runs and compares; returns the plan's text. donated: numbers of inputs."""
+    def check(self, outputs, into=None, vector_bytes=32, rtol=None, donated=(), constant=()):
+        """Plans, runs and compares; returns the plan's text. donated, constant: numbers of inputs."""
         into = into or [-2] * len(outputs)
         for o in outputs:
             self.c.graph_output(self.g, o.id)
@@ -249,7 +249,7 @@ class Graphs:
         strides = []
         for i, a in enumerate(arrays):
             s = [x if n > 1 else 0 for x, n in zip(a.strides, a.shape)]
-            strides += s + [0] * (MAX_RANK - a.ndim) + [not a.dtype.isnative, i in donated]
+            strides += s + [0] * (MAX_RANK - a.ndim) + [not a.dtype.isnative, i in donated, i in constant]
         plan = self.c.driver_plan(self.g, ints(strides), ints(into, C.c_int32), vector_bytes)
         if not plan:
             self.fail()

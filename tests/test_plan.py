@@ -446,7 +446,8 @@ def test_random_programs(lib, block):
         try:
             outs, into = random_program(rng, g)
             donated = [i for i in range(len(g.inputs)) if i not in into and rng.random() < 0.3]
-            g.check(outs, into, vector_bytes=rng.choice([16, 32, 64]), rtol=1e-9, donated=donated)
+            constant = [i for i in range(len(g.inputs)) if i not in into and i not in donated and seed % 2 and rng.random() < 0.6]
+            g.check(outs, into, vector_bytes=rng.choice([16, 32, 64]), rtol=1e-9, donated=donated, constant=constant)
         except Exception as e:
             raise AssertionError(f"seed {seed}: {e}\n{getattr(g, 'text', '')[:3000]}") from e
         finally:

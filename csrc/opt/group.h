@@ -178,6 +178,7 @@ typedef struct {
     VEC(DraftPatch) patches;
     int64_t grid, scratch;
     float ns;
+    bool once;                   /* see Launch */
 } Draft;
 typedef VEC(Draft) Drafts;
 
@@ -188,6 +189,13 @@ bool host_schedule(Grouping *gr, uint32_t n, const Buffers *buffers, Drafts *out
 /* ---- merge.c ---- */
 /* Copies the launches to out, small neighbours merged into one kernel. */
 bool merge_small(Grouping *gr, const Buffers *b, const Drafts *in, Drafts *out);
+
+/* ---- keep.c: what is computed from constants alone ---- */
+/* Marks the launches that need be carried out only once; false without memory. */
+bool keep_mark(Grouping *gr, const Buffers *b, Drafts *drafts);
+/* Makes kept values of the slots that launches `once` write and others read, with their recipes; false without memory. work: for what
+ * is dropped after planning. */
+bool keep_list(Arena *a, Arena *work, Plan *p);
 
 /* Appends a launch that copies buffer `from` to buffer `to`, both of the shape of node `shape` (`from` may be a contiguous buffer of
  * another shape). */

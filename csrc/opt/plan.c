@@ -108,7 +108,7 @@ static bool add_launch(Build *s, const Draft *d)
     Launch *l = vec_push(s->arena, &p->launches);
     if (!l) return false;
     *l = (Launch){ .host = d->host ? keep_host(s->arena, d->host) : NULL, .kernel = d->host ? 0 : intern_kernel(s, d->kernel), .words = p->words.len, .nwords = d->words.len, .patches = p->patches.len,
-                   .npatches = d->patches.len, .grid = d->grid, .scratch = d->scratch, .ns = d->ns };
+                   .npatches = d->patches.len, .grid = d->grid, .scratch = d->scratch, .ns = d->ns, .once = d->once };
     if (arena_err(s->arena)->kind) return false;
     for (uint32_t i = 0; i < d->words.len; i++) {
         int64_t *w = vec_push(s->arena, &p->words);
@@ -119,7 +119,7 @@ static bool add_launch(Build *s, const Draft *d)
         uint32_t slot = slot_for(s, d->patches.at[i].buffer), at = p->launches.len - 1;
         Patch *patch = vec_push(s->arena, &p->patches);
         if (!patch || arena_err(s->arena)->kind) return false;
-        *patch = (Patch){ d->patches.at[i].word, slot, 0 };
+        *patch = (Patch){ d->patches.at[i].word, slot, 0, d->patches.at[i].written };
         Life *life = &s->life.at[slot];
         if (life->first == UINT32_MAX) life->first = at;
         life->last = at;
@@ -127,16 +127,29 @@ static bool add_launch(Build *s, const Draft *d)
     return true;
 }
 
-/* Offsets of the temporaries: first fit among those alive at the same time. */
-static bool lay_out(Build *s)
+/* Whether only launches `once` use the slot. */
+static bool once_only(const Build *s, uint32_t slot)
+{
+    const Life *l = &s->life.at[slot];
+    if (!s->p->kept.len) return false;
+    for (uint32_t i = l->first; i <= l->last; i++) {
+        const Launch *at = &s->p->launches.at[i];
+        for (uint32_t j = 0; !at->once && j < at->npatches; j++)
+            if (s->p->patches.at[at->patches + j].slot == slot) return false;
+    }
+    return true;
+}
+
+/* Offsets of the temporaries of one workspace: first fit among those alive at the same time; the bytes, -1 without memory. */
+static int64_t lay_out(Build *s, bool once)
 {
     Plan *p = s->p;
     VEC(uint32_t) placed = { 0 };
+    int64_t workspace = 0;
     for (uint32_t i = 0; i < p->slots.len; i++) {
         Slot *slot = &p->slots.at[i];
         int64_t bytes = (slot->bytes + 63) & ~(int64_t)63, at = 0;
-        if (slot->kind == SLOT_OUTPUT) p->peak += bytes;
-        if (slot->kind != SLOT_TEMP || s->life.at[i].first == UINT32_MAX) continue;
+        if (slot->kind != SLOT_TEMP || s->life.at[i].first == UINT32_MAX || once_only(s, i) != once) continue;
         for (bool moved = true; moved;) {
             moved = false;
             for (uint32_t j = 0; j < placed.len; j++) {
@@ -149,13 +162,24 @@ static bool lay_out(Build *s)
             }
         }
         slot->offset = at;
-        if (at + bytes > p->workspace) p->workspace = at + bytes;
+        if (at + bytes > workspace) workspace = at + bytes;
         uint32_t *pl = vec_push(s->work, &placed);
-        if (!pl) return false;
+        if (!pl) return -1;
         *pl = i;
     }
+    return workspace;
+}
+
+static bool lay_out_all(Build *s)
+{
+    Plan *p = s->p;
+    if (!keep_list(s->arena, s->work, p)) return false;
+    p->workspace = lay_out(s, false);
+    p->once_workspace = p->kept.len ? lay_out(s, true) : 0;
+    for (uint32_t i = 0; i < p->slots.len; i++)
+        if (p->slots.at[i].kind == SLOT_OUTPUT) p->peak += (p->slots.at[i].bytes + 63) & ~(int64_t)63;
     p->peak += p->workspace;
-    return true;
+    return p->workspace >= 0 && p->once_workspace >= 0;
 }
 
 static Plan *plan_build(Arena *a, Arena *work, Grouping *gr, const Survey *surveys, Buffers *b, const PlanOutput *out)
@@ -166,7 +190,7 @@ static Plan *plan_build(Arena *a, Arena *work, Grouping *gr, const Survey *surve
         if (!(gr->groups.at[n].host ? host_schedule(gr, n, b, &each) : schedule_group(gr, n, &surveys[n], b, &each))) return NULL;
     for (uint32_t i = 0; i < b->copies.len; i++)
         if (!schedule_copy(gr, b->copies.at[i].shape, b->copies.at[i].from, b->copies.at[i].to, b, &each)) return NULL;
-    if (!merge_small(gr, b, &each, &drafts)) return NULL;
+    if (!merge_small(gr, b, &each, &drafts) || !keep_mark(gr, b, &drafts)) return NULL;
     Build s = { .arena = a, .work = work, .gr = gr, .b = b, .p = arena_alloc(a, sizeof(Plan)) };
     if (!s.p) return NULL;
     s.p->graph = g;
@@ -183,7 +207,7 @@ static Plan *plan_build(Arena *a, Arena *work, Grouping *gr, const Survey *surve
         if (!c) return NULL;
         *c = g->checks.at[i];
     }
-    return lay_out(&s) && !g->err->kind ? s.p : NULL;
+    return lay_out_all(&s) && !g->err->kind ? s.p : NULL;
 }
 
 /* A dimension that is known only in the run has no kernels yet. */
@@ -232,7 +256,7 @@ Plan *plan_make(Arena *a, const Graph *graph, const PlanInput *in, const PlanOut
 
 static void slot_print(Text *t, const Plan *p, uint32_t i)
 {
-    static const char *const kind[] = { "in", "out", "tmp", "status" };
+    static const char *const kind[] = { "in", "out", "tmp", "status", "kept" };
     const Slot *s = &p->slots.at[i];
     if (s->kind == SLOT_TEMP) text_put(t, "tmp%u@%lld", i, (long long)s->offset);
     else if (s->kind == SLOT_STATUS) text_put(t, "status");
@@ -243,12 +267,14 @@ void plan_print(Text *t, const Plan *p)
 {
     text_put(t, "plan: %u launches of %u kernels, workspace %lld bytes, peak %lld bytes\n", p->launches.len, p->kernels.len,
              (long long)p->workspace, (long long)p->peak);
+    for (uint32_t i = 0; i < p->kept.len; i++)
+        text_put(t, "kept%u: %lld bytes, computed once from constants\n", i, (long long)p->slots.at[p->kept.at[i].slot].bytes);
     for (uint32_t i = 0; i < p->launches.len; i++) {
         const Launch *l = &p->launches.at[i];
         if (l->host) text_put(t, "launch %u: host function %lld", i, (long long)l->host->function);
         else text_put(t, "launch %u: kernel %u, grid %lld", i, l->kernel, (long long)l->grid);
         if (l->scratch) text_put(t, ", scratch %lld", (long long)l->scratch);
-        text_put(t, ", buffers");
+        text_put(t, l->once ? ", once, buffers" : ", buffers");
         for (uint32_t j = 0; j < l->npatches; j++) {
             text_put(t, " ");
             slot_print(t, p, p->patches.at[l->patches + j].slot);

@@ -11,22 +11,22 @@
 typedef struct { CpuLevel level; int vector_bytes; size_t l1, l2; bool checked; } Target;
 
 /* Layout of one graph input in the call to be planned. Address = element 0; strides in bytes; those of extents 0 and 1 are read as 0;
- * swapped: its elements are in the other byte order. */
-typedef struct { int64_t stride[MAX_RANK]; bool donated, writable, swapped; } PlanInput;
+ * swapped: its elements are in the other byte order; constant: its contents are the same in every run at this address. */
+typedef struct { int64_t stride[MAX_RANK]; bool donated, writable, swapped, constant; } PlanInput;
 
 /* Where a graph output goes: to a new array (into < 0), or into the memory of an input, in its layout (a write-back). A new array is
  * C-contiguous or, if `ordered`, has the axes in the order that NumPy gives them for inputs of these strides (order.c). */
 typedef struct { int32_t into; bool ordered; } PlanOutput;
 
-typedef enum { SLOT_INPUT, SLOT_OUTPUT, SLOT_TEMP, SLOT_STATUS } SlotKind;
+typedef enum { SLOT_INPUT, SLOT_OUTPUT, SLOT_TEMP, SLOT_STATUS, SLOT_KEPT } SlotKind;
 typedef struct {
     uint8_t kind, dtype;
-    uint32_t index;          /* INPUT: graph input; OUTPUT: graph output (new arrays only); STATUS: the int64 of failed checks */
+    uint32_t index;          /* INPUT: graph input; OUTPUT: graph output (new arrays only); STATUS: the int64 of failed checks; KEPT: plan->kept */
     int64_t bytes;
-    int64_t offset;          /* TEMP: in the workspace */
+    int64_t offset;          /* TEMP: in the workspace, that of the launches once if only those use it */
 } Slot;
 
-typedef struct { uint32_t word, slot; int64_t offset; } Patch;   /* args[word] = address of slot + offset */
+typedef struct { uint32_t word, slot; int64_t offset; bool written; } Patch;   /* args[word] = address of slot + offset; whether the launch writes there */
 
 /* A call of a function of the host process (NumPy's own sort, say), registered by py/ under a number. Its launch has a word per array, inputs
  * then results: their addresses; 0 for a result that nobody reads. Results are C-contiguous, inputs have any strides. */
@@ -47,7 +47,16 @@ typedef struct {
     int64_t scratch;         /* bytes of scratch per worker */
     float ns;                /* estimated time of all points on one core */
     const HostCall *host;    /* the launch is this call and no kernel; NULL: a kernel */
+    bool once;               /* computes from constant inputs alone: carried out once, not in every run (keep.c) */
 } Launch;
+
+/* A value that launches `once` leave for the others. Plans with equal recipes compute equal values of equal inputs. */
+typedef struct {
+    uint32_t slot, ninputs;
+    const uint32_t *inputs;           /* the constant graph inputs it is computed from */
+    const void *recipe;               /* all that the value depends on but the inputs: kernels, words, who reads what */
+    size_t recipe_bytes;
+} Kept;
 
 typedef struct {
     VEC(const Kernel *) kernels;      /* distinct ones */
@@ -59,7 +68,9 @@ typedef struct {
     uint32_t ninputs, noutputs;
     uint32_t *output_slot;            /* slot of each graph output; an input's slot for write-backs and for outputs that took over a donated input */
     const int64_t **output_stride;    /* of each new output; NULL: C-contiguous */
+    VEC(Kept) kept;
     int64_t workspace;                /* bytes of temporaries at the peak, one block aligned to 64 */
+    int64_t once_workspace;           /* of those that only launches `once` use */
     int64_t peak;                     /* workspace + new outputs */
     const Graph *graph;               /* the simplified graph, for dumps and for the sources of checks */
 } Plan;

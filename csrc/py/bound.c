@@ -1,4 +1,5 @@
 #include "py/entry.h"
+#include "py/constant.h"
 #include "py/error.h"
 #include "py/staged.h"
 #include "py/state.h"
@@ -17,6 +18,7 @@ static void plan_input(const Entry *e, uint32_t k, const Record *r, PlanInput *p
     for (int axis = 0; axis < PyArray_NDIM(a); axis++)
         p->stride[axis] = PyArray_DIM(a, axis) > 1 ? PyArray_STRIDE(a, axis) : 0;
     p->swapped = PyArray_ISBYTESWAPPED(a);
+    p->constant = constant_is(a) && in->writeback < 0;
     p->writable = PyArray_ISWRITEABLE(a);
     p->donated = PyArray_NDIM(a) > 0 && in->kind == INPUT_LEAF && in->writeback < 0 && r->leaf[in->leaf].flags & SIG_DONATED;
 }
@@ -76,7 +78,7 @@ static uint32_t captured_words(const Entry *e)
     for (uint32_t k = 0; e->ncaptured && k < e->ninputs; k++) {
         const TraceInput *in = &e->trace->inputs.at[k];
         if (in->kind == INPUT_CAPTURED)
-            n += node_at(e->trace->graph, e->trace->graph->inputs.at[k])->rank;
+            n += node_at(e->trace->graph, e->trace->graph->inputs.at[k])->rank + 1;
     }
     return n;
 }
@@ -87,8 +89,11 @@ static void captured_lay(const Entry *e, int64_t *lay)
     for (uint32_t k = 0; e->ncaptured && k < e->ninputs; k++) {
         const TraceInput *in = &e->trace->inputs.at[k];
         PyArrayObject *a = (PyArrayObject *)in->object;
-        for (int axis = 0; in->kind == INPUT_CAPTURED && axis < PyArray_NDIM(a); axis++)
+        if (in->kind != INPUT_CAPTURED)
+            continue;
+        for (int axis = 0; axis < PyArray_NDIM(a); axis++)
             *lay++ = PyArray_DIM(a, axis) > 1 ? PyArray_STRIDE(a, axis) : 0;
+        *lay++ = constant_is(a);
     }
 }
 
@@ -97,9 +102,13 @@ static bool captured_lay_is(const Entry *e, const int64_t *lay)
     for (uint32_t k = 0; k < e->ninputs; k++) {
         const TraceInput *in = &e->trace->inputs.at[k];
         PyArrayObject *a = (PyArrayObject *)in->object;
-        for (int axis = 0; in->kind == INPUT_CAPTURED && axis < PyArray_NDIM(a); axis++)
+        if (in->kind != INPUT_CAPTURED)
+            continue;
+        for (int axis = 0; axis < PyArray_NDIM(a); axis++)
             if (*lay++ != (PyArray_DIM(a, axis) > 1 ? PyArray_STRIDE(a, axis) : 0))
                 return false;
+        if (*lay++ != constant_is(a))
+            return false;
     }
     return true;
 }
@@ -154,7 +163,7 @@ static void fill_took(Bound *b)
         b->took[k] = slot->kind == SLOT_INPUT && b->entry->outputs[k].into < 0 ? (int32_t)slot->index : -1;
     }
     for (uint32_t k = 0; k < b->plan->launches.len; k++)
-        b->ns += b->plan->launches.at[k].ns;
+        b->ns += b->plan->launches.at[k].once ? 0 : b->plan->launches.at[k].ns;
 }
 
 /* The first stage; the others are planned when their extents are met. */
@@ -170,7 +179,7 @@ static bool plan_stages(Bound *b, const Record *r, int threads, Costs *costs)
         b->took[k] = -1;
     for (uint32_t k = 0; k < e->ninputs; k++) {
         plan_input(e, k, r, &b->layout[k]);
-        b->layout[k].donated = false;
+        b->layout[k].donated = b->layout[k].constant = false;
     }
     b->stages = stage_root(e, b->layout, threads, costs);
     if (b->stages)
@@ -265,6 +274,7 @@ static void bound_free(Bound *b)
     PyMem_Free(b->code);
     PyMem_Free(b->layout);
     stage_unref(b->stages);
+    constant_found_free(b->found);
     arena_free(b->arena);
     PyMem_Free(b->lay);
     PyMem_Free(b->took);

@@ -96,7 +96,8 @@ static bool run(Arena *a, Err *err, const Trace *t, const Graph *g, const int *i
         memcpy(words, plan->words.at, plan->words.len * sizeof *words);
     Exec e = {plan, code, 1};
     HostFailure failure = {0};
-    int64_t status = exec_run(&e, words, data, &result, NULL, NULL, NULL, &failure);
+    Addresses at = {.in = data, .out = &result};
+    int64_t status = exec_run(&e, words, &at, NULL, &failure);
     if (status == -4) {
         host_raise(&failure, plan, t);
         return false;

@@ -55,7 +55,7 @@ struct Bound {
     int refs;
     Entry *entry;
     Bound *next;
-    int64_t *lay;                 /* the record's lay words, then a stride per axis of each captured array */
+    int64_t *lay;                 /* the record's lay words, then a stride per axis of each captured array, and whether it is constant */
     uint32_t nlay, nlay_captured;
     int32_t *took;                /* per output: graph input whose donated memory it took over, or -1 */
     bool any_donated;
@@ -67,6 +67,7 @@ struct Bound {
     double ns;                    /* estimated time of a run on one core */
     struct StageNode *stages;     /* of a graph whose shapes depend on data (staged.h): `plan` is the first stage's; else NULL */
     PlanInput *layout;            /* ... and the layouts of the inputs */
+    struct ConstantFound *found;  /* kept values of the last call (constant.h) */
 };
 
 /* What making them cost; added to. */

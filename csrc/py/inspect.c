@@ -92,7 +92,7 @@ static PyObject *compiled_assembly(PyObject *self, void *Py_UNUSED(closure)) { r
 
 static PyObject *compiled_buffers(PyObject *self, void *Py_UNUSED(closure))
 {
-    static const char *const kinds[] = {[SLOT_INPUT] = "input", [SLOT_OUTPUT] = "output", [SLOT_TEMP] = "temporary", [SLOT_STATUS] = "status"};
+    static const char *const kinds[] = {[SLOT_INPUT] = "input", [SLOT_OUTPUT] = "output", [SLOT_TEMP] = "temporary", [SLOT_STATUS] = "status", [SLOT_KEPT] = "kept"};
     const Plan *p = plan_of(self);
     PyObject *list = PyList_New(0);
     for (uint32_t k = 0; list && p && k < p->slots.len; k++) {

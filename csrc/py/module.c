@@ -2,6 +2,7 @@
 #define PYXLA_IMPORT_ARRAY
 #include <stdlib.h>
 #include "py/state.h"
+#include "py/constant.h"
 #include "py/error.h"
 #include "py/host.h"
 #include "py/jit.h"
@@ -60,16 +61,17 @@ static PyStructSequence_Field memory_fields[] = {
     {"limit", "most bytes kept"},
     {"allocations", "blocks handed out so far"},
     {"reused", "how many of them had been kept"},
+    {"constants", "bytes of what was computed once from constants, part of in_use"},
     {NULL, NULL},
 };
-static PyStructSequence_Desc memory_desc = {"pyxla.MemoryInfo", "State of the allocator of results and temporaries.", memory_fields, 6};
+static PyStructSequence_Desc memory_desc = {"pyxla.MemoryInfo", "State of the allocator of results and temporaries.", memory_fields, 7};
 
 static PyObject *core_memory_info(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     MemInfo m = mem_info();
-    const size_t number[] = {m.in_use, m.cached, m.peak, m.limit, m.allocations, m.reused};
+    const size_t number[] = {m.in_use, m.cached, m.peak, m.limit, m.allocations, m.reused, constant_kept_bytes()};
     PyObject *info = PyStructSequence_New((PyTypeObject *)state.memory_info_type);
-    for (int k = 0; info && k < 6; k++) {
+    for (int k = 0; info && k < 7; k++) {
         PyObject *v = PyLong_FromSize_t(number[k]);
         if (!v)
             Py_CLEAR(info);
@@ -77,6 +79,15 @@ static PyObject *core_memory_info(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
             PyStructSequence_SetItem(info, k, v);
     }
     return info;
+}
+
+static PyObject *core_constant(PyObject *Py_UNUSED(module), PyObject *a)
+{
+    if (!PyArray_CheckExact(a))
+        return PyErr_Format(PyExc_TypeError, "_constant: an ndarray, not %R", Py_TYPE(a));
+    if (PyDataType_FLAGCHK(PyArray_DESCR((PyArrayObject *)a), NPY_ITEM_HASOBJECT))
+        return PyErr_Format(PyExc_TypeError, "constant: an array of numbers, not of dtype %R", PyArray_DESCR((PyArrayObject *)a));
+    return constant_new((PyArrayObject *)a);
 }
 
 static PyObject *core_trim_memory(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) { return PyLong_FromSize_t(mem_trim()); }
@@ -142,6 +153,7 @@ static PyMethodDef methods[] = {
     {"llvm_version", core_llvm_version, METH_NOARGS, "llvm_version()\n--\n\nVersion of LLVM; loads the code generator."},
     {"system_info", core_system_info, METH_NOARGS, "system_info()\n--\n\nCPU, threads and code of this process as a dict."},
     {"clear_kernels", core_clear_kernels, METH_NOARGS, "clear_kernels()\n--\n\nForgets the code of all kernels that no plan uses."},
+    {"_constant", core_constant, METH_O, NULL},
     {"_disable", core_disable, METH_O, NULL},
     {"_fail_at", core_fail_at, METH_VARARGS, NULL},
     {"_set_shape_dtype", core_set_shape_dtype, METH_O, NULL},
@@ -226,7 +238,7 @@ static int module_exec(PyObject *module)
     import_array1(-1);
     import_umath1(-1);
     if (!intern_names() || !read_environment() || !error_module_init(module) || !tree_module_init() || !result_module_init() || !add_types(module)
-        || !jit_module_init(module) || !inspect_module_init(module) || !find_generator(module) || tracer_module_init(module) < 0
+        || !constant_module_init() || !jit_module_init(module) || !inspect_module_init(module) || !find_generator(module) || tracer_module_init(module) < 0
         || !host_module_init(module))
         return -1;
     if (Py_AtExit(compile_shutdown) < 0)        /* after all of Python's own handlers, which may still compile */

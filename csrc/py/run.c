@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "py/constant.h"
 #include "py/error.h"
 #include "py/host.h"
 #include "py/jit.h"
@@ -17,7 +18,7 @@ enum { CELL = 16 };             /* bytes of a number handed to or taken from a k
 
 /* The memory of one run, in one block. */
 typedef struct {
-    void **in, **out;           /* per graph input, output: what exec_run() takes */
+    void **in, **out, **kept;   /* per graph input, output, kept value: what exec_run() takes */
     const char **lo, **hi;      /* per graph input, only in checked plans */
     PyObject **array;           /* per graph output: the new array, or NULL */
     int64_t *words;
@@ -27,7 +28,7 @@ typedef struct {
 static size_t frame_size(const Bound *b)
 {
     const Entry *e = b->entry;
-    return (4 * e->ninputs + 2 * e->noutputs + (b->plan ? b->plan->words.len : 0)) * sizeof(void *) + (e->ninputs + e->noutputs + 1) * CELL;
+    return (4 * e->ninputs + 2 * e->noutputs + (b->plan ? b->plan->words.len + b->plan->kept.len : 0)) * sizeof(void *) + (e->ninputs + e->noutputs + 1) * CELL;
 }
 
 static void frame_init(Frame *f, const Bound *b, char *block)
@@ -39,7 +40,8 @@ static void frame_init(Frame *f, const Bound *b, char *block)
     f->array = (PyObject **)(f->out + e->noutputs);
     f->lo = (const char **)(f->array + e->noutputs);
     f->hi = f->lo + e->ninputs;
-    f->words = (int64_t *)(f->hi + e->ninputs);
+    f->kept = (void **)(f->hi + e->ninputs);
+    f->words = (int64_t *)(f->kept + (b->plan ? b->plan->kept.len : 0));
     memset(f->out, 0, e->noutputs * sizeof *f->out);
     memset(f->array, 0, e->noutputs * sizeof *f->array);
 }
@@ -252,8 +254,7 @@ static PyObject *make_tree(const Entry *e, const Record *r, const Registers *reg
 typedef struct {
     const Exec *exec;
     int64_t *words;
-    void **in, **out;
-    const char **lo, **hi;        /* NULL: the plan is not checked */
+    Addresses at;
     atomic_int stop;
     _Atomic int64_t status;
     fenv_t mode;
@@ -263,7 +264,7 @@ typedef struct {
 
 static int64_t job_exec(Job *j, const atomic_int *stop)
 {
-    return exec_run(j->exec, j->words, j->in, j->out, j->lo, j->hi, stop, &j->failure);
+    return exec_run(j->exec, j->words, &j->at, stop, &j->failure);
 }
 
 static void job_thread(void *arg)
@@ -346,10 +347,15 @@ static bool check_status(int64_t status, const Plan *plan, const Entry *e, HostF
     return false;
 }
 
-static bool run_plan(const Exec *exec, double ns, const Frame *f, const Entry *e)
+static Addresses addresses(const Frame *f)
 {
     bool checked = state.checked;
-    Job j = {.exec = exec, .words = f->words, .in = f->in, .out = f->out, .lo = checked ? f->lo : NULL, .hi = checked ? f->hi : NULL};
+    return (Addresses){.in = f->in, .out = f->out, .kept = f->kept, .lo = checked ? f->lo : NULL, .hi = checked ? f->hi : NULL};
+}
+
+static bool run_plan(const Exec *exec, double ns, const Frame *f, const Entry *e)
+{
+    Job j = {.exec = exec, .words = f->words, .at = addresses(f)};
     int64_t status = run_job(&j, ns);
     return check_status(status, exec->plan, e, &j.failure);
 }
@@ -423,7 +429,11 @@ static PyObject *run_frame(Bound *b, const Record *r, const Registers *regs, Cal
         memcpy(f.words, b->plan->words.at, b->plan->words.len * sizeof *f.words);
         if (state.checked)
             read_bounds(&f, e, r);
-        ok = run_plan(&b->exec, b->ns, &f, e);
+        if (b->plan->kept.len) {
+            Addresses at = addresses(&f);
+            ok = constant_fetch(b, r, &at, f.kept);
+        }
+        ok = ok && run_plan(&b->exec, b->ns, &f, e);
     }
     if (ok)
         result = make_tree(e, r, regs, &f);

@@ -1,4 +1,5 @@
 #include "py/signature.h"
+#include "py/constant.h"
 #include "py/state.h"
 #include "py/trace.h"
 #include "base/hash.h"
@@ -126,7 +127,7 @@ static bool put_array(Record *r, PyObject *object, PyArrayObject *a, Dtype dtype
     uint32_t rank = (uint32_t)PyArray_NDIM(a);
     if (donated && (PyObject *)a == object && PyArray_ISWRITEABLE(a))
         flags |= SIG_DONATED;
-    if (!room_sig(r, rank + 1) || !room_lay(r, rank) || !room_leaf(r)) {
+    if (!room_sig(r, rank + 1) || !room_lay(r, rank + 1) || !room_leaf(r)) {
         Py_DECREF(a);
         return false;
     }
@@ -143,6 +144,8 @@ static bool put_array(Record *r, PyObject *object, PyArrayObject *a, Dtype dtype
         *sig++ = (uint64_t)shape[k];
         *lay++ = shape[k] > 1 ? stride[k] : 0;
     }
+    if (__builtin_expect(PyArray_BASE(a) != NULL, 0) && constant_is(a))
+        *lay++ = LAY_CONSTANT;
     r->nsig = (uint32_t)(sig - r->sig);
     r->nlay = (uint32_t)(lay - r->lay);
     return true;

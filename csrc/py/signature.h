@@ -47,6 +47,7 @@ PyObject *call_bound(PyObject *fn, const Signature *s, PyObject *values);
 
 /* Flags of an array leaf: its elements are in the other byte order; its memory may be reused for results. */
 enum { SIG_SWAPPED = 1, SIG_DONATED = 2 };
+#define LAY_CONSTANT INT64_MIN         /* after the strides of a constant; no stride */
 
 typedef struct {
     PyObject *object;                  /* what the caller passed; owned */

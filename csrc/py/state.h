@@ -17,6 +17,7 @@
     X(compiled_type) \
     X(cache_info_type) \
     X(memory_info_type) \
+    X(constant_type)      /* constant.c */ \
     X(mem_handler)        /* capsule of the allocator that frees result arrays (result.c) */ \
     X(shape_dtype)        /* pyxla.ShapeDtype; set by pyxla/__init__.py */ \
     X(host_functions)     /* list: functions that plans call, by number (host.c) */ \

@@ -10,10 +10,10 @@
 typedef struct {
     const Exec *exec;
     int64_t *words;
-    void *const *in, *const *out;
-    const char *const *in_lo, *const *in_hi;
+    const Addresses *at;
     const atomic_int *stop;
     HostFailure *failure;
+    bool once;                         /* these launches, and no others */
     char *workspace, *scratch;
     int64_t status;                    /* the cell that checks write to */
     int threads;                       /* asked for once, at the first launch large enough; 0: there is none */
@@ -37,8 +37,9 @@ void exec_set_host(HostFn fn) { host_fn = fn; }
 static char *slot_address(Run *r, const Slot *s)
 {
     switch ((SlotKind)s->kind) {
-    case SLOT_INPUT: return r->in[s->index];
-    case SLOT_OUTPUT: return r->out[s->index];
+    case SLOT_INPUT: return r->at->in[s->index];
+    case SLOT_OUTPUT: return r->at->out[s->index];
+    case SLOT_KEPT: return r->at->kept[s->index];
     case SLOT_TEMP: return r->workspace + s->offset;
     case SLOT_STATUS: return (char *)&r->status;
     }
@@ -48,9 +49,9 @@ static char *slot_address(Run *r, const Slot *s)
 /* The two words after an operand's address in a checked kernel: the bounds of its memory. */
 static void patch_bounds(const Run *r, const Slot *s, const char *at, int64_t *bounds)
 {
-    bool given = s->kind == SLOT_INPUT && r->in_lo && r->in_hi;
-    bounds[0] = (int64_t)(given ? r->in_lo[s->index] : at);
-    bounds[1] = (int64_t)(given ? r->in_hi[s->index] : at + s->bytes);
+    bool given = s->kind == SLOT_INPUT && r->at->lo && r->at->hi;
+    bounds[0] = (int64_t)(given ? r->at->lo[s->index] : at);
+    bounds[1] = (int64_t)(given ? r->at->hi[s->index] : at + s->bytes);
 }
 
 static void patch(Run *r, const Launch *l, int64_t *args)
@@ -149,7 +150,7 @@ static int64_t scratch_bytes(Run *r)
     int64_t most = 0;
     for (uint32_t i = 0; i < plan->launches.len; i++) {
         const Launch *l = &plan->launches.at[i];
-        int64_t bytes = scratch_stride(l) * launch_workers(r, l);
+        int64_t bytes = l->once == r->once ? scratch_stride(l) * launch_workers(r, l) : 0;
         if (bytes > most) most = bytes;
     }
     return most;
@@ -161,6 +162,7 @@ static int64_t run_launches(Run *r)
     for (uint32_t i = 0; i < plan->launches.len; i++) {
         if (stopped(r)) return -2;
         const Launch *l = &plan->launches.at[i];
+        if (l->once != r->once) continue;
         if (l->host && !run_host(r, l)) return -4;
         if (!l->host && !run_launch(r, l)) return -3;
         if (r->status) return r->status;
@@ -168,17 +170,28 @@ static int64_t run_launches(Run *r)
     return stopped(r) ? -2 : 0;
 }
 
-int64_t exec_run(const Exec *e, int64_t *words, void *const *in, void *const *out, const char *const *in_lo, const char *const *in_hi,
-                 const atomic_int *stop, HostFailure *failure)
+static int64_t run_all(Run *r, int64_t workspace)
 {
-    Run r = {e, words, in, out, in_lo, in_hi, stop, failure, NULL, NULL, 0, 0};
-    int64_t workspace = (e->plan->workspace + 63) & ~(int64_t)63, bytes = workspace + scratch_bytes(&r);
+    workspace = (workspace + 63) & ~(int64_t)63;
+    int64_t bytes = workspace + scratch_bytes(r);
     if (bytes) {
-        r.workspace = mem_alloc((size_t)bytes);
-        if (!r.workspace) return -1;
-        r.scratch = r.workspace + workspace;
+        r->workspace = mem_alloc((size_t)bytes);
+        if (!r->workspace) return -1;
+        r->scratch = r->workspace + workspace;
     }
-    int64_t result = run_launches(&r);
-    if (bytes) mem_free(r.workspace);
+    int64_t result = run_launches(r);
+    if (bytes) mem_free(r->workspace);
     return result;
+}
+
+int64_t exec_run(const Exec *e, int64_t *words, const Addresses *at, const atomic_int *stop, HostFailure *failure)
+{
+    Run r = {.exec = e, .words = words, .at = at, .stop = stop, .failure = failure};
+    return run_all(&r, e->plan->workspace);
+}
+
+int64_t exec_once(const Exec *e, int64_t *words, const Addresses *at)
+{
+    Run r = {.exec = e, .words = words, .at = at, .once = true};
+    return run_all(&r, e->plan->once_workspace);
 }

@@ -16,10 +16,14 @@ typedef struct { const HostCall *call; void *error; } HostFailure;
 typedef bool (*HostFn)(const HostCall *call, void *const *address, void **error);
 void exec_set_host(HostFn fn);                 /* before the first run; called by py/ */
 
-/* Runs with input addresses in[plan->ninputs] and addresses of new outputs out[plan->noutputs] (unused entries NULL), on words, a private
- * copy of plan->words (words.len entries) that is patched. Only in `checked` plans are in_lo/in_hi read (bounds of each input's memory), else NULL.
+/* Where a run finds things: addresses of inputs in[plan->ninputs], of new outputs out[plan->noutputs] (unused entries NULL), of kept values
+ * kept[plan->kept.len]; in `checked` plans the bounds of each input's memory (lo, hi; else they may be NULL). */
+typedef struct { void *const *in, *const *out, *const *kept; const char *const *lo, *const *hi; } Addresses;
+
+/* Runs all launches but those `once`, on words, a private copy of plan->words (words.len entries) that is patched.
  * `stop` (may be NULL) is read between launches and between pieces of long ones; nonzero ends the run. Returns 0, the status of the
  * first failed check (> 0), -1 out of memory, -2 stopped, -3 interpreted and the interpreter could not (interp_kernel),
  * -4 a host function raised (*failure, which may be NULL where the plan has no host calls). */
-int64_t exec_run(const Exec *e, int64_t *words, void *const *in, void *const *out, const char *const *in_lo, const char *const *in_hi,
-                 const atomic_int *stop, HostFailure *failure);
+int64_t exec_run(const Exec *e, int64_t *words, const Addresses *at, const atomic_int *stop, HostFailure *failure);
+/* Runs the launches `once`, which write the kept values; `out` is not read. Returns as exec_run(). */
+int64_t exec_once(const Exec *e, int64_t *words, const Addresses *at);

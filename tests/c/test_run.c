@@ -714,7 +714,7 @@ static int64_t sample_run(Sample *s, Code *code, int threads, const atomic_int *
     memcpy(words, s->words, sizeof words);
     s->code[0] = code;
     Exec e = {&s->plan, s->code, threads};
-    return exec_run(&e, words, s->ins, s->outs, NULL, NULL, stop, NULL);
+    return exec_run(&e, words, &(Addresses){.in = s->ins, .out = s->outs}, stop, NULL);
 }
 
 static double expected(int k)
@@ -779,11 +779,11 @@ static void test_exec_interpreted(void)
     const char *lo = (char *)s.in, *hi = (char *)(s.in + POINTS);
     Exec e = {&s.plan, NULL, 0};
     int64_t words[12] = {0};
-    CHECK(exec_run(&e, words, s.ins, s.outs, &lo, &hi, NULL, NULL) == 0);
+    CHECK(exec_run(&e, words, &(Addresses){.in = s.ins, .out = s.outs, .lo = &lo, .hi = &hi}, NULL, NULL) == 0);
     for (int i = 0; i < POINTS; i++) CHECK(s.out[i] == 2.0 * i);
     CHECK(interp_violations == 0);
     hi -= 8;
-    CHECK(exec_run(&e, words, s.ins, s.outs, &lo, &hi, NULL, NULL) == 0 && interp_violations == 1);
+    CHECK(exec_run(&e, words, &(Addresses){.in = s.ins, .out = s.outs, .lo = &lo, .hi = &hi}, NULL, NULL) == 0 && interp_violations == 1);
     arena_free(a);
 }
 

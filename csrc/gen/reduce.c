@@ -124,18 +124,21 @@ static uint32_t counted_index(const Gen *g, const Stmt *loop, uint32_t state)
     return index && grows(g, index, loop->axis, &varies) && varies ? index : 0;
 }
 
+/* Whether x, a later element, takes the place of the best one so far: it is better, or the first NaN. */
+static LLVMValueRef replaces(Emit *e, State m, LLVMValueRef x, LLVMValueRef best)
+{
+    bool most = m.monoid == MONOID_argmax;
+    if (dtype_info[m.dtype].kind != DKIND_FLOAT) return emit_less(e, m.dtype, most ? best : x, most ? x : best, NULL);
+    return v_and(e, v_fcmp(e, most ? LLVMRealUGT : LLVMRealULT, x, best), v_fcmp(e, LLVMRealORD, best, best));
+}
+
 static void reduce_counted(Gen *g, const Stmt *s, State m, LLVMValueRef best[3])
 {
     Emit *e = &g->e;
     LLVMValueRef x = val_lanes(g, s->b), count = g->scope[g->vec].var;
     Moved moved = scope_enter(g, g->depth, g->lanes);
-    LLVMValueRef better;
-    bool most = m.monoid == MONOID_argmax;
     if (count_dtype(m) == DT_int32) count = LLVMBuildTrunc(e->b, count, g->i32, "");
-    if (dtype_info[m.dtype].kind == DKIND_FLOAT)
-        better = v_and(e, v_fcmp(e, most ? LLVMRealUGT : LLVMRealULT, x, best[0]), v_fcmp(e, LLVMRealORD, best[0], best[0]));
-    else
-        better = emit_less(e, m.dtype, most ? best[0] : x, most ? x : best[0], NULL);
+    LLVMValueRef better = replaces(e, m, x, best[0]);
     if (g->mask) better = v_and(e, better, g->mask);
     best[0] = v_select(e, better, x, best[0]);
     best[1] = v_select(e, better, v_splat(e, count), best[1]);
@@ -163,6 +166,34 @@ static LLVMValueRef coordinate_of(Gen *g, const Stmt *loop, LLVMValueRef count)
     return count;
 }
 
+/* ---- argmax along a sequential FOR ---- */
+
+/* Whether the state meets its elements in the order of their indices: its only REDUCE stands, after the INIT, in sequential FORs over one axis, whose
+ * coordinate is the index. */
+static bool meets_in_order(const Gen *g, uint32_t state)
+{
+    const Stmt *at = g->k->stmts.at, *init = NULL, *reduce = NULL;
+    for (const Stmt *s = at; s < at + g->k->stmts.len; s++) {
+        if (s->kind == STMT_REDUCE && s->a == state && reduce) return false;
+        if (s->kind == STMT_INIT && s->a == state) init = s;
+        if (s->kind == STMT_REDUCE && s->a == state) reduce = s;
+    }
+    if (!init || !reduce || !reduce->c || g->k->vals.at[reduce->c].kind != VAL_AXIS) return false;
+    for (const Stmt *s = init; s < reduce; s++)
+        if (s->kind == STMT_FOR && at + s->end > reduce && (s->lanes || s->axis != g->k->vals.at[reduce->c].a)) return false;
+    return true;
+}
+
+static void reduce_in_order(Gen *g, const Stmt *s, State m, StateCode *c)
+{
+    LLVMValueRef x = c->vector ? val_lanes(g, s->b) : val_get(g, s->b), index = val_get(g, s->c);
+    Moved moved = scope_enter(g, g->depth, c->vector ? g->lanes : 0);
+    LLVMValueRef better = replaces(&g->e, m, x, c->v[0]);
+    c->v[0] = v_select(&g->e, better, x, c->v[0]);
+    c->v[1] = v_select(&g->e, better, v_splat(&g->e, index), c->v[1]);
+    scope_leave(g, moved);
+}
+
 /* ---- statements ---- */
 
 /* Whether each REDUCE of the state takes in an element, so that lanes which start together count together. */
@@ -181,6 +212,8 @@ void state_init(Gen *g, uint32_t state)
     unsigned outer = g->e.lanes;
     g->e.lanes = g->vec ? g->lanes : 0;
     identity(&g->e, g->k->states.at[state], c->v);
+    c->in_order = is_arg(g->k->states.at[state]) && meets_in_order(g, state);
+    if (c->in_order) c->v[1] = v_i(&g->e, DT_int64, 0);         /* what meets nothing better has the identity from the first element on */
     g->e.lanes = outer;
     c->vector = g->vec != 0;
     c->gathering = false;
@@ -226,6 +259,10 @@ void state_reduce(Gen *g, const Stmt *s)
     bool lanes = c->gathering || c->vector;
     if (c->gathering && c->counted) {
         reduce_counted(g, s, m, c->lanes);
+        return;
+    }
+    if (c->in_order && !c->gathering) {
+        reduce_in_order(g, s, m, c);
         return;
     }
     if (c->same_count && !c->gathering) {

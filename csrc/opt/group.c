@@ -8,7 +8,6 @@ enum {
     SPLIT_SIZE = 65536,          /* reductions of more elements than this are split over grid points */
     SPLIT_KEPT = 64,
     SPLIT_ROWS = 1024,
-    MOST_OPERANDS = 16,          /* remembered per group, to find companions */
 };
 
 static bool own_axes(const Grouping *gr, Id id, Own *own)
@@ -170,6 +169,7 @@ bool scan_may_join(const Scan *s, uint32_t n, int8_t *axis)
     const Group *gp = &s->gr->groups.at[n];
     if (gp->nvals + s->ops > GROUP_VALS || !align(s, n, axis)) return false;
     uint32_t all = ((1u << gp->naxes) - 1) & ~gp->summed, mask = mask_of(axis, s->own.n);
+    if (gp->inner) return nest_takes(s, n, mask);
     bool full = mask == all, row = gp->reduced && !gp->scan && mask == (all & ~gp->reduced);
     if (full && gp->reduced && !gp->scan && gp->closed && scan_phase(s, n)) return false;
     return full || row;
@@ -220,7 +220,7 @@ uint32_t scan_group(const Scan *s, uint32_t low, uint32_t reduced, bool only_new
     if (low == 0) low = 1;
     for (uint32_t n = last; !only_new && n >= low && n > 0 && tries < 8; n--, tries++) {
         Group *gp = &gr->groups.at[n];
-        if (!same_domain(gp, &s->own) || gp->dot || gp->host || gp->scan || gp->carry || gp->nvals + s->ops > GROUP_VALS) continue;
+        if (!same_domain(gp, &s->own) || gp->dot || gp->host || gp->scan || gp->carry || gp->inner || gp->nvals + s->ops > GROUP_VALS) continue;
         if (gp->reduced && reduced && gp->reduced != reduced) continue;
         if (shares_operand(s, gp)) return n;
     }
@@ -441,6 +441,19 @@ static bool sum_of_products(Grouping *gr, Id id)
     return true;
 }
 
+/* Whether a reduction of what was scanned, over its own axes `over`, can run in the best of the leaves' groups, which may become nested. */
+static bool reduces_in(Grouping *gr, const Scan *s, uint32_t over, const int8_t *axis, Id id)
+{
+    const Group *gp = &gr->groups.at[s->best];
+    uint32_t red = 0, all = ((1u << gp->naxes) - 1) & ~gp->summed, mask = mask_of(axis, s->own.n);
+    for (int j = 0; j < s->own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
+    if (gp->nvals + s->ops > GROUP_VALS) return false;
+    if (gp->inner) return red == (mask == all ? gp->inner : gp->reduced & ~gp->inner) && mask != (all & ~gp->reduced) && nest_takes(s, s->best, mask);
+    if (mask != all) return nest_begin(gr, s, s->best, mask, red, id);
+    return !gp->scan && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp)))
+        && !(gp->closed && scan_phase(s, s->best));
+}
+
 static bool visit_reduce(Grouping *gr, Id id)
 {
     if (sum_of_products(gr, id)) return true;
@@ -453,15 +466,7 @@ static bool visit_reduce(Grouping *gr, Id id)
     uint32_t over = 0, n = 0;                              /* own axes of v that are reduced */
     for (int d = 0; d < node_at(g, v)->rank; d++)
         if (s.own.of[d] >= 0 && (node_attr(g, id)[0] >> d & 1)) over |= 1u << s.own.of[d];
-    if (s.best && align(&s, s.best, axis)) {
-        Group *gp = &gr->groups.at[s.best];
-        uint32_t red = 0, all = ((1u << gp->naxes) - 1) & ~gp->summed;
-        for (int j = 0; j < s.own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
-        bool fits = mask_of(axis, s.own.n) == all && !gp->scan && gp->nvals + s.ops <= GROUP_VALS
-                 && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp)))
-                 && !(gp->closed && scan_phase(&s, s.best));
-        if (fits) n = s.best;
-    }
+    if (s.best && align(&s, s.best, axis) && reduces_in(gr, &s, over, axis, id)) n = s.best;
     if (!n) {
         n = scan_group(&s, s.low, over, false);
         identity_axes(axis);
@@ -475,8 +480,9 @@ static bool visit_reduce(Grouping *gr, Id id)
     int8_t kept[MAX_DOMAIN];
     for (int d = 0, k = 0; d < node_at(g, v)->rank; d++)
         if (!(node_attr(g, id)[0] >> d & 1) && s.own.of[d] >= 0) kept[k++] = axis[s.own.of[d]];
-    member(gr, id, n, &own, kept, (uint8_t)(scan_phase(&s, n) + 1));
-    gr->info[id].row = true;
+    bool inner = gp->inner && mask_of(axis, s.own.n) == (1u << gp->naxes) - 1;
+    member(gr, id, n, &own, kept, (uint8_t)(scan_phase(&s, n) + !inner));
+    gr->info[id].row = !inner;
     return scan_joined(&s, n) && note_input_axes(gr, id, &s, v, axis);
 }
 

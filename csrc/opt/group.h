@@ -47,6 +47,7 @@ typedef struct {
     int naxes;
     int64_t extent[MAX_DOMAIN];
     uint32_t reduced;            /* mask of the axes that reductions (or a scan) run over */
+    uint32_t inner;              /* ... those of them whose reductions run inside the loop over the others (nest.c) */
     bool scan;                   /* the reduced axes are run through in order: a scan's axis, or those of a scatter's index arrays */
     bool carry;                  /* holds one carry root and nothing else */
     bool closed;                 /* full-size nodes after the reduction stay out: it is split over grid points */
@@ -98,6 +99,14 @@ void host_visit_item(Grouping *gr, Id id);
 
 /* The buffer that reading node `id`, a graph input, through m is served from: itself or its contiguous copy. */
 Id group_input_buffer(const Grouping *gr, Id id, const Map *m);
+
+/* Whether reduction `id` runs over the inner axes of a nested group (nest.c). */
+bool nest_is_inner(const Grouping *gr, Id id);
+/* The loop that reduction or scan `id` runs in: its result is known one phase later, a scan's and an inner one's in the same. */
+static inline int group_loop_of(const Grouping *gr, Id id)
+{
+    return gr->info[id].phase - !(gr->groups.at[gr->info[id].group].scan || nest_is_inner(gr, id));
+}
 
 /* ---- survey.c: what each group reads, writes and keeps, before any schedule ---- */
 

@@ -2,6 +2,8 @@
 #pragma once
 #include "opt/group.h"
 
+enum { MOST_OPERANDS = 16 };   /* remembered per group, to find companions */
+
 /* The non-unit axes of a node: its own loop domain. */
 typedef struct { int n; int64_t extent[MAX_DOMAIN]; int8_t of[MAX_RANK]; } Own;
 
@@ -35,6 +37,13 @@ static inline void identity_axes(int8_t *axis)
 
 /* Adds a store of `value` to group n; NULL on error. */
 Root *group_root(Grouping *gr, uint32_t n, Id value, Id buffer, const int8_t *axis, uint8_t phase);
+
+/* ---- nest.c: reductions inside reductions ---- */
+/* Makes group n, whose reductions are known and short, the inner loop of a reduction of what was scanned for node `id`: it has these axes and is
+ * reduced over `over`. False: it is none of that form, and nothing has changed. */
+bool nest_begin(Grouping *gr, const Scan *s, uint32_t n, uint32_t axes, uint32_t over, Id id);
+/* Whether a nested group n may evaluate what was scanned, at these axes. */
+bool nest_takes(const Scan *s, uint32_t n, uint32_t axes);
 
 /* ---- place.c ---- */
 /* The groups of a concatenate, an update or a scatter, whose pieces are stored into one buffer. */

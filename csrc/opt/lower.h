@@ -7,6 +7,7 @@ typedef struct {
     int64_t extent;
     int domain;                  /* the domain axis whose steps it takes: the innermost of those it merges */
     bool reduced;
+    bool inner;                  /* ... inside the loop over the other reduced ones */
     uint32_t axis;               /* kernel axis, once made */
 } Loop;
 

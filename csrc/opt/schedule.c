@@ -1,6 +1,7 @@
 /* A group's kernels: which axes become the grid, which one the vectors run along, where reductions keep their state.
  *
  *   no reduction      grid over all loops but the vector loop, which is blocked when it is long
+ *   nested            reductions inside reductions: schedule_nest.c
  *   transposed        elementwise where arrays lie along different axes: tiles (schedule_turn.c)
  *   by rows           vector loop reduced: one grid point per row, one loop over the row per phase, tiles between them
  *   by columns        vector loop kept: each vector of columns walks down the rows
@@ -30,7 +31,7 @@ static int choose_blocks(const Lower *l, int32_t *block)
         return l->vec;
     }
     for (int i = 0; i < l->nloops; i++) {
-        if (!l->loop[i].reduced) continue;
+        if (!l->loop[i].reduced || l->loop[i].inner) continue;
         int64_t inside = extents(l, true) / (l->loop[i].extent ? l->loop[i].extent : 1);
         *block = rows ? floor_pow2(BLOCK / (inside ? inside : 1), ROW_BLOCK) : floor_pow2(ROW_BLOCK / (inside ? inside : 1), ROW_BLOCK);
         return i;
@@ -144,7 +145,8 @@ bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buf
     int split = choose_split(&l, &block);
     if (split >= 0) return schedule_split(&l, split, block, out);
     int blocked = choose_blocks(&l, &block);
-    if (rows) form_rows(&l, blocked, block);
+    if (l.gp->inner) form_nested(&l, blocked, block);
+    else if (rows) form_rows(&l, blocked, block);
     else if (choose_turn(&l) >= 0) form_turned(&l);
     else form_columns(&l, blocked, block);
     return draft_end(&l);

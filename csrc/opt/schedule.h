@@ -22,7 +22,7 @@ int native_lanes(const Lower *l);
 int choose_vector(const Lower *l);
 /* Lanes of the vector loop l->vec; rows: it is reduced. */
 int choose_lanes(const Lower *l, bool rows);
-/* The product of the extents of the reduced loops, or of the kept ones. */
+/* The product of the extents of the reduced loops but inner ones, or of the kept ones. */
 int64_t extents(const Lower *l, bool reduced);
 /* The largest power of two <= x, within [1, most]. */
 int32_t floor_pow2(int64_t x, int32_t most);
@@ -33,7 +33,7 @@ uint32_t open_loop(Lower *l, int i, Part part, int lanes, bool grid);
 void close_all(Lower *l, const uint32_t *at, int n);
 /* FORs over the kept loops but the vector loop, as grid; how many, their statements in at. */
 int open_grid(Lower *l, uint32_t *at);
-/* FORs over the reduced loops (all but `skip`), the vector loop last; how many, their statements in at. */
+/* FORs over the reduced loops (all but `skip` and the inner ones), the vector loop last; how many, their statements in at. */
 int open_reduced(Lower *l, int skip, uint32_t *at);
 /* Whether the root needs no store: the old contents of an update in place. */
 bool skips(const Lower *l, const Root *r);
@@ -71,6 +71,19 @@ bool schedule_split(Lower *l, int split, int32_t block, Drafts *out);
 int choose_turn(const Lower *l);
 /* Makes the axes, opens all loops of the tiled form and transposes; how many FORs were opened, their statements in at. */
 int open_turned(Lower *l, uint32_t *at);
+/* Whether the group stores into the memory that `buffer` lies in. */
+bool is_written(const Lower *l, Id buffer);
+/* Rows and columns of `item` bytes that are transposed in registers at once. */
+int turn_square(const Lower *l, int item);
+/* Transposes what a term reads, contiguous along loop `rows`, into the tile that access `to` writes. */
+void turn_emit(Lower *l, const Term *t, int rows, uint32_t to);
+/* Loads of what the term reads find it in the tile `to` from here on; whether they do. */
+void turn_made(Lower *l, const Term *t, uint32_t to);
+bool turn_is_made(const Lower *l, const Term *t);
+
+/* ---- schedule_nest.c ---- */
+/* Ends the kernel of a nested group; blocked: the reduced loop that runs in blocks, -1: none. */
+void form_nested(Lower *l, int blocked, int32_t block);
 
 /* ---- schedule_dot.c ---- */
 /* Appends the launches of a group with a product; false with an error. */

@@ -7,6 +7,7 @@ enum {
 };
 
 bool reduces_axis(const Group *gp, int k) { return gp->reduced >> k & 1; }
+static bool is_inner(const Group *gp, int k) { return gp->inner >> k & 1; }
 
 /* Bytes moved along a domain axis, all accesses together: axes with larger steps go outside. */
 static int64_t axis_weight(const Lower *l, int k)
@@ -50,7 +51,7 @@ static bool has_arg(const Lower *l)
 static bool mergeable(const Lower *l, int outer, int inner)
 {
     const Group *gp = l->gp;
-    if (reduces_axis(gp, outer) != reduces_axis(gp, inner)) return false;
+    if (reduces_axis(gp, outer) != reduces_axis(gp, inner) || is_inner(gp, outer) != is_inner(gp, inner)) return false;
     if ((l->survey->no_merge >> outer | l->survey->no_merge >> inner) & 1) return false;
     for (uint32_t i = 0; i < l->survey->reduces.len && reduces_axis(gp, outer); i++) {
         Id id = l->survey->reduces.at[i];
@@ -87,14 +88,14 @@ void choose_loops(Lower *l)
             last->domain = k;
             continue;
         }
-        l->loop[l->nloops++] = (Loop){ .extent = gp->extent[k], .domain = k, .reduced = reduces_axis(gp, k) };
+        l->loop[l->nloops++] = (Loop){ .extent = gp->extent[k], .domain = k, .reduced = reduces_axis(gp, k), .inner = is_inner(gp, k) };
     }
 }
 
 int64_t extents(const Lower *l, bool reduced)
 {
     int64_t p = 1;
-    for (int i = 0; i < l->nloops; i++) if (l->loop[i].reduced == reduced) p *= l->loop[i].extent;
+    for (int i = 0; i < l->nloops; i++) if (l->loop[i].reduced == reduced && !l->loop[i].inner) p *= l->loop[i].extent;
     return p;
 }
 
@@ -109,7 +110,7 @@ int choose_vector(const Lower *l)
     int best = -1;
     double best_score = 0;
     for (int i = 0; i < l->nloops; i++) {
-        if (l->gp->scan && l->loop[i].reduced) continue;
+        if ((l->gp->scan || l->gp->inner) && l->loop[i].reduced) continue;
         double score = 0.01;
         for (uint32_t t = 0; t < l->survey->terms.len; t++) {
             const Term *term = &l->survey->terms.at[t];

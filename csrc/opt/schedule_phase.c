@@ -39,11 +39,19 @@ static void store_root(Lower *l, const Root *r)
     lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = x, .b = v });
 }
 
+/* Whether the root is stored inside the loops over the inner axes of a nested group. */
+static bool is_inner_root(const Lower *l, const Root *r)
+{
+    for (int d = 0; d < node_at(l->gr->g, r->value)->rank; d++)
+        if (r->axis[d] >= 0 && l->gp->inner >> r->axis[d] & 1) return true;
+    return false;
+}
+
 void store_roots(Lower *l, bool row)
 {
     for (uint32_t i = 0; i < l->gp->roots.len; i++) {
         const Root *r = &l->gp->roots.at[i];
-        if (r->phase == l->phase && root_is_row(l->gr, l->gp, r) == row) store_root(l, r);
+        if (r->phase == l->phase && root_is_row(l->gr, l->gp, r) == row && !is_inner_root(l, r)) store_root(l, r);
     }
 }
 
@@ -52,13 +60,14 @@ Dtype input_dtype(const Lower *l, Id id) { return node_at(l->gr->g, node_in(l->g
 bool is_wide(const Lower *l, Id id)
 {
     Monoid m = monoid_of(l, id);
+    if (nest_is_inner(l->gr, id)) return false;
     if (is_arg(l, id)) return l->vec >= 0 && l->loop[l->vec].reduced;
     return (m == MONOID_sum && dtype_info[input_dtype(l, id)].kind == DKIND_FLOAT) || m == MONOID_moments;
 }
 
 static bool in_loop(const Lower *l, const Reduction *r)
 {
-    return l->gr->info[r->id].phase - !l->gp->scan == l->phase;
+    return group_loop_of(l->gr, r->id) == l->phase && !nest_is_inner(l->gr, r->id);
 }
 
 static Monoid outer_monoid(const Lower *l, Id id)
@@ -152,9 +161,33 @@ static bool has_work(const Lower *l)
     return false;
 }
 
+/* The reductions of a nested group over its inner axes, and the stores there. */
+static void inner_loops(Lower *l)
+{
+    uint32_t at[MAX_DOMAIN];
+    int n = 0;
+    for (uint32_t i = 0; i < l->reductions.len; i++) {
+        Reduction *r = &l->reductions.at[i];
+        if (!nest_is_inner(l->gr, r->id)) continue;
+        r->outer = kernel_state(l->arena, l->k, monoid_of(l, r->id), input_dtype(l, r->id)) + 1;
+        init_state(l, r->outer - 1);
+    }
+    for (int i = 0; i < l->nloops; i++) if (l->loop[i].inner) at[n++] = open_loop(l, i, PART_WHOLE, 0, false);
+    for (uint32_t i = 0; i < l->reductions.len; i++)
+        if (nest_is_inner(l->gr, l->reductions.at[i].id)) reduce_element(l, &l->reductions.at[i], l->reductions.at[i].outer - 1);
+    for (uint32_t i = 0; i < l->gp->roots.len; i++)
+        if (is_inner_root(l, &l->gp->roots.at[i])) store_root(l, &l->gp->roots.at[i]);
+    close_all(l, at, n);
+    for (uint32_t i = 0; i < l->reductions.len; i++) {
+        Reduction *r = &l->reductions.at[i];
+        if (nest_is_inner(l->gr, r->id)) r->final = finish(l, r->id, r->outer - 1, monoid_of(l, r->id), input_dtype(l, r->id));
+    }
+}
+
 /* The innermost body: tiles, reductions, stores. */
 void phase_body(Lower *l)
 {
+    if (l->gp->inner && !l->phase) inner_loops(l);
     for (uint32_t i = 0; i < l->reductions.len; i++) {
         Reduction *r = &l->reductions.at[i];
         if (!in_loop(l, r)) continue;
@@ -217,7 +250,7 @@ int open_reduced(Lower *l, int skip, uint32_t *at)
 {
     int n = 0;
     for (int i = 0; i < l->nloops; i++)
-        if (l->loop[i].reduced && i != l->vec && i != skip) at[n++] = open_loop(l, i, PART_WHOLE, 0, false);
+        if (l->loop[i].reduced && !l->loop[i].inner && i != l->vec && i != skip) at[n++] = open_loop(l, i, PART_WHOLE, 0, false);
     if (l->vec >= 0 && l->loop[l->vec].reduced && l->vec != skip) at[n++] = open_loop(l, l->vec, PART_WHOLE, l->lanes, false);
     return n;
 }

@@ -103,7 +103,7 @@ int choose_split(const Lower *l, int32_t *block)
 {
     bool rows = l->vec >= 0 && l->loop[l->vec].reduced;
     int64_t red = extents(l, true), kept = extents(l, false);
-    if (!l->gp->reduced || l->gp->scan || l->vec < 0 || !l->survey->reduces.len || l->survey->tiles.len || red * kept <= SPLIT_SIZE) return -1;
+    if (!l->gp->reduced || l->gp->inner || l->gp->scan || l->vec < 0 || !l->survey->reduces.len || l->survey->tiles.len || red * kept <= SPLIT_SIZE) return -1;
     if (rows ? kept > 64 : red <= 1024) return -1;
     for (uint32_t i = 0; i < l->survey->reduces.len; i++) if (l->gr->info[l->survey->reduces.at[i]].phase != 1) return -1;
     for (uint32_t i = 0; i < l->gp->roots.len; i++) {

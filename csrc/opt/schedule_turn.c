@@ -11,8 +11,7 @@ enum {
     MAX_TURNED = 8,              /* sources, for the tiles to stay in cache */
 };
 
-/* Whether the group stores into the memory that `buffer` lies in. */
-static bool is_written(const Lower *l, Id buffer)
+bool is_written(const Lower *l, Id buffer)
 {
     for (uint32_t t = 0; t < l->survey->terms.len; t++) {
         const Term *term = &l->survey->terms.at[t];
@@ -21,7 +20,7 @@ static bool is_written(const Lower *l, Id buffer)
     return false;
 }
 
-static int square_of(const Lower *l, int item)
+int turn_square(const Lower *l, int item)
 {
     int lanes = l->gr->target->vector_bytes / item;
     return lanes > MAX_SQUARE ? MAX_SQUARE : lanes;
@@ -37,7 +36,7 @@ static int turned_loop(const Lower *l, const Term *t)
     int64_t along = step[l->loop[l->vec].domain];
     if (along >= -4 * item && along <= 4 * item) return -1;
     for (int i = 0; i < l->nloops; i++)
-        if (i != l->vec && step[l->loop[i].domain] == item && l->loop[i].extent >= 2 * square_of(l, (int)item)) return i;
+        if (i != l->vec && step[l->loop[i].domain] == item && l->loop[i].extent >= 2 * turn_square(l, (int)item)) return i;
     return -1;
 }
 
@@ -55,11 +54,24 @@ int choose_turn(const Lower *l)
     return best;
 }
 
-static bool is_turned(const Lower *l, const Term *t)
+bool turn_is_made(const Lower *l, const Term *t)
 {
     for (uint32_t i = 0; i < l->turned.len; i++)
         if (l->turned.at[i].buffer == t->buffer && map_equal(l->turned.at[i].map, t->map)) return true;
     return false;
+}
+
+void turn_made(Lower *l, const Term *t, uint32_t to)
+{
+    Turned *at = vec_push(l->arena, &l->turned);
+    if (at) *at = (Turned){ t->buffer, t->map, to };
+}
+
+void turn_emit(Lower *l, const Term *t, int rows, uint32_t to)
+{
+    uint32_t from = lower_access(l, t->buffer, t->dtype, t->map, false);
+    lower_stmt(l, (Stmt){ .kind = STMT_TRANSPOSE, .a = to, .b = from, .axis = (uint16_t)l->loop[rows].axis, .axis_n = (uint16_t)l->loop[l->vec].axis,
+        .lanes = (uint16_t)turn_square(l, dtype_info[t->dtype].bytes) });
 }
 
 static void turn(Lower *l, const Term *t, int rows)
@@ -68,13 +80,9 @@ static void turn(Lower *l, const Term *t, int rows)
     for (int i = 0; i < l->nloops; i++) outer[i] = i == rows || i == l->vec ? 0 : -1;
     step[l->vec] = item;
     step[rows] = item * TILE_COLUMNS;
-    uint32_t tile = lower_scratch(l, t->dtype, item * TILE_COLUMNS * TILE_ROWS);
-    uint32_t to = lower_strided(l, tile, t->dtype, step, outer, 0), from = lower_access(l, t->buffer, t->dtype, t->map, false);
-    Turned *at = vec_push(l->arena, &l->turned);
-    if (!at) return;
-    *at = (Turned){ t->buffer, t->map, to };
-    lower_stmt(l, (Stmt){ .kind = STMT_TRANSPOSE, .a = to, .b = from, .axis = (uint16_t)l->loop[rows].axis, .axis_n = (uint16_t)l->loop[l->vec].axis,
-        .lanes = (uint16_t)square_of(l, (int)item) });
+    uint32_t tile = lower_scratch(l, t->dtype, item * TILE_COLUMNS * TILE_ROWS), to = lower_strided(l, tile, t->dtype, step, outer, 0);
+    turn_emit(l, t, rows, to);
+    turn_made(l, t, to);
 }
 
 int open_turned(Lower *l, uint32_t *at)
@@ -89,7 +97,7 @@ int open_turned(Lower *l, uint32_t *at)
     at[n++] = open_loop(l, l->vec, PART_BLOCKS, 0, true);
     for (uint32_t t = 0; t < l->survey->terms.len && l->turned.len < MAX_TURNED; t++) {
         const Term *term = &l->survey->terms.at[t];
-        if (turned_loop(l, term) == rows && !is_turned(l, term)) turn(l, term, rows);
+        if (turned_loop(l, term) == rows && !turn_is_made(l, term)) turn(l, term, rows);
     }
     at[n++] = open_loop(l, rows, PART_WITHIN, 0, false);
     at[n++] = open_loop(l, l->vec, PART_WITHIN, lanes > TILE_COLUMNS ? TILE_COLUMNS : lanes, false);

@@ -279,7 +279,7 @@ static bool survey_group(Grouping *gr, uint32_t n, Survey *s)
             }
         for (uint32_t i = 0; i < s->reduces.len; i++) {
             Id r = s->reduces.at[i], v = node_in(gr->g, r)[0];
-            if (gr->info[r].phase - !w.gp->scan != q) continue;
+            if (group_loop_of(gr, r) != q) continue;
             Map m;
             map_select(&m, node_at(gr->g, v)->rank, w.gp->naxes, gr->info[r].in_axis);
             walk(&w, v, &m, (uint8_t)q);

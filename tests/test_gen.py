@@ -473,6 +473,23 @@ def test_dot(driver, dtype, layout):
             assert np.array_equal(got[2], want[2]), k.text()
 
 
+@pytest.mark.parametrize("signs", ["unsigned signed", "signed unsigned"])
+def test_dot_of_bytes(driver, signs):
+    for level, (m, n, kk), along in itertools.product(levels(driver), DOTS[1::3], (False, True)):
+        k = Kernel()
+        am, an, ak = k.axis(m), k.axis(n), k.axis(kk)
+        a, b = values("int32", m * kk, 1).reshape(m, kk), values("int32", kk * n, 2).reshape((n, kk) if along else (kk, n))
+        bt = f"{an}:{k.arg(4 * kk)} {ak}:unit" if along else f"{ak}:{k.arg(4 * n)} {an}:unit"
+        A, B, C = k.array(a), k.array(b), k.array(np.ones((m, n), "int32"), True)
+        xs = [k.access(C, f"{am}:{k.arg(4 * n)} {an}:unit"), k.access(A, f"{am}:{k.arg(4 * kk)} {ak}:unit"), k.access(B, bt)]
+        k.stmt(f"dot {xs[0]} += {xs[1]} {xs[2]} over {am} {an} {ak} {signs}")
+        left, right = ("u1", "i1") if signs[0] == "u" else ("i1", "u1")
+        x, y = a.view(left), np.ascontiguousarray(b if along else b.T).view(right)
+        want = 1 + x.reshape(m, 4 * kk).astype("int32") @ y.reshape(n, 4 * kk).T.astype("int32")
+        assert np.array_equal(run(driver, k, None)[2], want), k.text()
+        assert np.array_equal(run(driver, k, level)[2], want), (level, k.text())
+
+
 def test_dot_in_blocks(driver):
     """Blocks of all three axes, with bounds checks."""
     for level, checked in itertools.product(levels(driver), (False, True)):

@@ -279,3 +279,45 @@ def test_attention_needs_no_square_in_memory():
     plan = pyxla.jit(attend).lower(*args).compile()
     assert plan.launches == 2 and plan.peak_bytes < 4 * 2 * 4000 * 16 * 4
     assert launches(attend, *[np.zeros((2, 3, 100, 16))] * 3) == 2
+
+
+# ---- products of bytes ----
+
+@pytest.mark.parametrize("left", ["int8", "uint8"])
+@pytest.mark.parametrize("right", ["int8", "uint8"])
+def test_products_of_bytes(left, right):
+    """With an instruction or without: int32's bits, where k is no multiple of four and bytes do not lie side by side along k, too."""
+    def f(a, b):
+        return a.astype("int32") @ b.astype("int32")
+
+    def g(a, b, c):
+        return np.maximum((a.astype("int32") @ b.astype("int32")) * np.float32(0.01) + c, 0), np.matmul(a, b, dtype="int32").sum(1)
+
+    for m, k, n in [(20, 64, 33), (3, 17, 300), (65, 130, 70), (70, 1027, 600)]:
+        a, b = sample((m, k), left, 1), sample((k, n), right, 2)
+        a[0], b[:, 0] = np.iinfo(left).min, np.iinfo(right).min
+        a[1], b[:, 1] = np.iinfo(left).max, np.iinfo(right).max
+        for x in (a, np.asfortranarray(a), np.repeat(a, 2, 1)[:, ::2], a[:, ::-1]):
+            check(f, x, b)
+            check(f, x, np.asfortranarray(b)[::-1])
+        check(g, a, b, sample(n, "float32", 3))
+
+
+def test_stacks_and_views_of_bytes():
+    a, b = sample((4, 6, 40), "int8", 1), sample((4, 40, 50), "int8", 2)
+    check(lambda a, b: a.astype("int32") @ b.astype("int32"), a, b)
+    check(lambda a, b: a.astype("int32") @ b.astype("int32")[0], a, b)
+    check(lambda a, b: a.astype("int32").reshape(24, 40) @ b.astype("int32").transpose(0, 2, 1).reshape(200, 40).T, a, b)
+    check(lambda a, b: a[:, 1:, 3:].astype("int32") @ b[:, 3:, ::2].astype("int32"), a, b)
+    check(lambda a, b: np.einsum("bik,bkj->bij", (a * 2).astype("int32"), np.clip(b, -9, 9).astype("int32")), a, b)
+
+
+def test_bytes_written_before_their_product():
+    def f(a, b):
+        a[2] = 7
+        c = a.astype("int32") @ b.astype("int32")
+        a[:, 1] -= 1
+        return c, a.astype("int32") @ b.astype("int32") + a.sum()
+
+    for a in (sample((16, 48), "uint8", 1), np.asfortranarray(sample((16, 48), "uint8", 1))):
+        check(f, a, sample((48, 20), "int8", 2))

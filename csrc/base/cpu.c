@@ -1,7 +1,6 @@
 #include "base/cpu.h"
 
 #include <sched.h>
-#include <stdbool.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +28,8 @@ static CpuLevel host_level(void)
     return avx2 && avx512 ? CPU_AVX512 : avx2 ? CPU_AVX2 : CPU_SSE2;
 }
 
+static bool host_vnni(void) { return __builtin_cpu_supports("avx512vnni"); }
+
 static void host_name(char *name, size_t room)
 {
     unsigned r[13] = { 0 };
@@ -40,6 +41,7 @@ static void host_name(char *name, size_t room)
 }
 #else
 static CpuLevel host_level(void) { return CPU_NEON; }
+static bool host_vnni(void) { return false; }
 static void host_name(char *name, size_t room) { snprintf(name, room, "AArch64"); }
 #endif
 
@@ -99,6 +101,7 @@ static void detect(Cpu *cpu)
 {
     cpu->level = chosen_level(host_level());
     cpu->vector_bytes = level_bytes[cpu->level];
+    cpu->vnni = cpu->level == CPU_AVX512 && host_vnni();
     cpu->l1 = cache_size(1, 32 << 10);
     cpu->l2 = cache_size(2, 1 << 20);
     cpu->l3 = cache_size(3, 32 << 20);

@@ -2,6 +2,7 @@
  *
  * PYXLA_CPU=sse2|avx2|avx512|neon lowers the level (never raises it), for tests. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef enum { CPU_SSE2, CPU_AVX2, CPU_AVX512, CPU_NEON } CpuLevel;  /* x86-64-v1, -v3 (with FMA), -v4; AArch64 */
@@ -9,6 +10,7 @@ typedef enum { CPU_SSE2, CPU_AVX2, CPU_AVX512, CPU_NEON } CpuLevel;  /* x86-64-v
 typedef struct {
     CpuLevel level;
     int vector_bytes;              /* 16, 32, 64, 16 */
+    bool vnni;                     /* at the level avx512: 4 products of bytes added to an int32 by one instruction */
     size_t l1, l2, l3;             /* bytes of data cache, per core (l3: shared) */
     char name[64];
 } Cpu;

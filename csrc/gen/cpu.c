@@ -1,5 +1,6 @@
 #include "gen/target.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <llvm-c/Target.h>
 
@@ -64,6 +65,13 @@ void target_attributes(Emit *e, LLVMValueRef fn)
     text_attribute(e, fn, "min-legal-vector-width", levels[e->level].width);
     text_attribute(e, fn, "no-builtins", "");
     enum_attribute(e, fn, "nounwind");
+}
+
+void target_vnni(Emit *e, LLVMValueRef fn)
+{
+    char buffer[512], all[600];
+    snprintf(all, sizeof all, "%s,+avx512vnni", features_of(e->level, buffer, sizeof buffer));
+    text_attribute(e, fn, "target-features", all);
 }
 
 bool target_fma(CpuLevel level) { return level != CPU_SSE2; }

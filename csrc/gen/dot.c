@@ -21,7 +21,7 @@ typedef struct {
     Stride by_m[3], by_n[3], by_k[3];
     unsigned lanes;
     int rows, vectors;
-    DotOrder order;
+    uint32_t bits;                             /* of the statement's d */
     int tile;                                  /* rows of a tile, 0: our choice */
     bool streams;                              /* B and C come from beyond the first cache: they are asked for ahead */
     LLVMValueRef outer[3][3];                  /* per axis m, n, k and array: bytes between blocks */
@@ -45,10 +45,32 @@ static LLVMValueRef zero(Dot *d)
     return LLVMConstNull(v_type(&d->g->e, d->dt));
 }
 
-/* Products may be fused (docs/numerics.md). */
-static LLVMValueRef multiply_add(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+/* c + the products of the bytes of x, unsigned, with those of y, signed: an instruction, or byte by byte. */
+static LLVMValueRef add_byte_products(Dot *d, LLVMValueRef x, LLVMValueRef y, LLVMValueRef c)
 {
-    return dtype_info[dt].kind == DKIND_FLOAT ? v_madd(e, a, b, c) : v_add(e, v_mul(e, a, b), c);
+    static const char name[] = "llvm.x86.avx512.vpdpbusd.512";
+    Emit *e = &d->g->e;
+    if (d->g->vnni && e->lanes == 16) {
+        LLVMValueRef fn = LLVMGetIntrinsicDeclaration(e->mod, LLVMLookupIntrinsicID(name, sizeof name - 1), NULL, 0);
+        LLVMTypeRef type = LLVMGlobalGetValueType(fn), params[3];                /* of words, from LLVM 22 on of bytes */
+        LLVMGetParamTypes(type, params);
+        LLVMValueRef args[] = {c, LLVMBuildBitCast(e->b, x, params[1], ""), LLVMBuildBitCast(e->b, y, params[2], "")};
+        return LLVMBuildCall2(e->b, type, fn, args, 3, "");
+    }
+    for (int i = 0; i < 32; i += 8) {
+        LLVMValueRef low = v_and(e, v_lshr(e, x, i), v_i(e, d->dt, 255)), high = v_ashr(e, v_shl(e, y, 24 - i), 24);
+        c = v_add(e, v_mul(e, low, high), c);
+    }
+    return c;
+}
+
+/* Products may be fused (docs/numerics.md). */
+static LLVMValueRef multiply_add(Dot *d, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
+    Emit *e = &d->g->e;
+    if (d->bits & DOT_UNSIGNED_SIGNED) return add_byte_products(d, a, b, c);
+    if (d->bits & DOT_SIGNED_UNSIGNED) return add_byte_products(d, b, a, c);
+    return dtype_info[d->dt].kind == DKIND_FLOAT ? v_madd(e, a, b, c) : v_add(e, v_mul(e, a, b), c);
 }
 
 static LLVMValueRef start_value(Dot *d, LLVMValueRef ptr, Stride stride)
@@ -147,7 +169,7 @@ static void column_products(Dot *d, Tile *t)
     use_mask(d, t->p, NULL);
     for (int r = 0; r < d->rows; r++) {
         LLVMValueRef x = lanes_load(g, d->x[A], byte_offset(g, t->a[r], step_a), (Stride){int64_const(g, 0), 0, true});
-        for (int v = 0; v < t->p->vectors; v++) t->acc[r][v] = multiply_add(&g->e, d->dt, x, row[v], t->acc[r][v]);
+        for (int v = 0; v < t->p->vectors; v++) t->acc[r][v] = multiply_add(d, x, row[v], t->acc[r][v]);
     }
     loop_close(g, &l, LLVMBuildAdd(b, l.i, int64_const(g, 1), ""), d->k);
 }
@@ -244,7 +266,7 @@ static void panels_of_rows(Dot *d, LLVMValueRef i, void *context)
 
 static void across_columns(Dot *d)
 {
-    if (d->order == DOT_ROWS_FIRST) loop_over(d, d->m, d->rows, panels_of_rows, NULL);
+    if (d->bits & DOT_ROWS_FIRST) loop_over(d, d->m, d->rows, panels_of_rows, NULL);
     else all_panels(d, NULL);
 }
 
@@ -260,7 +282,7 @@ static void add_products(Dot *d, Sums *t, LLVMValueRef k)
     for (int r = 0; r < t->rows; r++) {
         LLVMValueRef at = byte_offset(g, t->a[r], step_a), x = lanes_load(g, d->x[A], at, d->by_k[A]);
         if (t->cols == 1) prefetch(d, byte_offset(g, at, int64_const(g, PREFETCH_BYTES)), false);       /* A is the traffic */
-        for (int v = 0; v < t->cols; v++) t->acc[r][v] = multiply_add(&g->e, d->dt, x, col[v], t->acc[r][v]);
+        for (int v = 0; v < t->cols; v++) t->acc[r][v] = multiply_add(d, x, col[v], t->acc[r][v]);
     }
 }
 
@@ -476,10 +498,10 @@ void dot_emit(Gen *g, const Stmt *s)
     d->add = LLVMConstInt(LLVMInt1TypeInContext(g->e.ctx), s->add, 0);
     for (int i = 0; i < 3; i++) d->x[i] = &g->k->accesses.at[access[i]];
     d->dt = g->k->arrays.at[d->x[C]->array].dtype;
-    d->order = (DotOrder)s->d;
+    d->bits = s->d;
     d->tile = least(s->part, MAX_ROWS);
     axis_strides(d, 0, s->axis, d->by_m, &d->m);
-    d->streams = d->order == DOT_ROWS_FIRST && !(is_number(d->m) && number(d->m) == 1);      /* one row: the machine's own is better */
+    d->streams = (d->bits & DOT_ROWS_FIRST) && !(is_number(d->m) && number(d->m) == 1);      /* one row: the machine's own is better */
     axis_strides(d, 1, s->axis_n, d->by_n, &d->n);
     axis_strides(d, 2, s->axis_k, d->by_k, &d->k);
     for (int i = 0; i < 3; i++) d->ptr[i] = access_base(g, access[i]);

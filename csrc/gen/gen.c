@@ -26,6 +26,13 @@ static void diagnose(LLVMDiagnosticInfoRef info, void *context)
     LLVMDisposeMessage(text);
 }
 
+static bool multiplies_bytes(const Kernel *k)
+{
+    for (uint32_t i = 0; i < k->stmts.len; i++)
+        if (k->stmts.at[i].kind == STMT_DOT && k->stmts.at[i].d & DOT_BYTES) return true;
+    return false;
+}
+
 static void kernel_function(Gen *g)
 {
     LLVMContextRef ctx = g->e.ctx;
@@ -36,6 +43,8 @@ static void kernel_function(Gen *g)
     LLVMTypeRef params[4] = {g->ptr, g->i64, g->i64, g->ptr};
     g->e.fn = LLVMAddFunction(g->e.mod, "kernel", LLVMFunctionType(LLVMVoidTypeInContext(ctx), params, 4, 0));
     target_attributes(&g->e, g->e.fn);
+    g->vnni = multiplies_bytes(g->k) && g->e.level == CPU_AVX512 && cpu_host()->vnni;
+    if (g->vnni) target_vnni(&g->e, g->e.fn);
     g->args = LLVMGetParam(g->e.fn, 0);
     g->begin = LLVMGetParam(g->e.fn, 1);
     g->end = LLVMGetParam(g->e.fn, 2);

@@ -50,6 +50,7 @@ typedef struct {
     LLVMValueRef mask, active;                         /* its active lanes and their number (i64); NULL: all */
     uint32_t stamp;
     StateCode *state;
+    bool vnni;                                         /* the code may add products of bytes by an instruction */
 } Gen;
 
 /* ---- scopes (val.c) ---- */

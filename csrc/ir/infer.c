@@ -490,6 +490,21 @@ static bool infer_dot(Infer *f)
     return fits(f);
 }
 
+static bool infer_dot_bytes(Infer *f)
+{
+    int rank = input(f, 0)->rank;
+    const Dim *a = input_shape(f, 0), *b = input_shape(f, 1);
+    if (rank < 2 || input(f, 1)->rank != rank || !shape_eq(f->g, a, rank - 2, b, rank - 2))
+        return broken(f, "batch axes");
+    if ((input(f, 0)->dtype != DT_int8 && input(f, 0)->dtype != DT_uint8) || input(f, 1)->dtype != DT_int32)
+        return broken(f, "dtypes");
+    if (a[rank - 1] < 0 || b[rank - 2] != (a[rank - 1] + 3) / 4)
+        return broken(f, "bytes and words along k");
+    result(f, DT_int32, a, rank);
+    f->out->shape[rank - 1] = b[rank - 1];
+    return fits(f);
+}
+
 /* ---- control ---- */
 
 static Graph *child_at(const Infer *f, int k)
@@ -623,7 +638,7 @@ static bool (*const rules[OP_COUNT])(Infer *) = {
     [OP_broadcast] = infer_broadcast, [OP_transpose] = infer_transpose, [OP_reshape] = infer_reshape, [OP_slice] = infer_slice,
     [OP_gather] = infer_gather, [OP_window] = infer_window,
     [OP_update] = infer_update, [OP_concatenate] = infer_concatenate, [OP_pad] = infer_pad, [OP_scatter] = infer_scatter,
-    [OP_dot] = infer_dot,
+    [OP_dot] = infer_dot, [OP_dot_bytes] = infer_dot_bytes,
     [OP_loop] = infer_loop, [OP_cond] = infer_cond, [OP_call] = infer_call, [OP_host] = infer_host,
     [OP_item] = infer_item, [OP_check] = infer_check,
 };

@@ -326,6 +326,15 @@ static int64_t dot_offset(const Interp *r, uint32_t access, uint32_t axis, int64
     return i / block * p->outer[axis] + i % block * p->stride[axis];
 }
 
+/* The sum of products of the four bytes of two words. */
+static int64_t byte_products(const Stmt *s, int64_t x, int64_t y)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < 32; i += 8)
+        sum += s->d & DOT_UNSIGNED_SIGNED ? (uint8_t)(x >> i) * (int8_t)(y >> i) : (int8_t)(x >> i) * (uint8_t)(y >> i);
+    return sum;
+}
+
 static int64_t dot_element(const Interp *r, const Stmt *s, Dtype t, char *a, char *b, int64_t start)
 {
     int64_t nk = dot_extent(r, s->axis_k);
@@ -338,7 +347,7 @@ static int64_t dot_element(const Interp *r, const Stmt *s, Dtype t, char *a, cha
         if (floats)
             sum += float_value(t, x) * float_value(t, y);
         else
-            wrapping += (uint64_t)x * (uint64_t)y;
+            wrapping += s->d & DOT_BYTES ? (uint64_t)byte_products(s, x, y) : (uint64_t)x * (uint64_t)y;
     }
     return floats ? float_bits(t, sum) : (int64_t)wrapping;
 }

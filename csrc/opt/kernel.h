@@ -85,14 +85,15 @@ typedef struct {
     uint16_t lanes;         /* FOR: 0 one coordinate after the other, else vector lanes (a power of two) */
     uint16_t axis_n, axis_k;/* DOT */
     uint32_t a, b, c, d;    /* INIT: a state. REDUCE: a state, b c d values (one to lift, or one per component to merge; argmax: value and
-                               index). STORE: a access, b value. DOT: accesses a of C, b of A, c of B, d a DotOrder. TRANSPOSE: accesses a of the tile, b of
+                               index). STORE: a access, b value. DOT: accesses a of C, b of A, c of B, d its bits. TRANSPOSE: accesses a of the tile, b of
                                the source. CHECK: a value (bool, must be true),
                                b what is written to *(int64_t *)args[c] if it is not and 0 stands there */
     uint32_t end;           /* FOR: index one past its last statement; others: own index + 1 */
 } Stmt;
 
-/* The order of a DOT's tiles; d of its Stmt. */
-typedef enum { DOT_COLUMNS_FIRST, DOT_ROWS_FIRST } DotOrder;    /* all rows of a few columns; all columns of a few rows */
+/* Bits of a DOT, d of its Stmt. The order of its tiles: all rows of a few columns, or all columns of a few rows. Elements of A and B that are
+ * words (int32) of four bytes each, whose products are added: unsigned bytes in A and signed ones in B, or the other way around. */
+enum { DOT_ROWS_FIRST = 1, DOT_UNSIGNED_SIGNED = 2, DOT_SIGNED_UNSIGNED = 4, DOT_BYTES = DOT_UNSIGNED_SIGNED | DOT_SIGNED_UNSIGNED };
 
 /* DOT: for all coordinates m, n, k of the three axes in their current parts (a blocked axis runs within its current block; an
  * axis that an enclosing FOR does not run is whole): C[m, n] (+)= sum over k of A[m, k] B[k, n], in order of blocks of k. */

@@ -422,6 +422,7 @@ static bool walk_dot(Verify *v, const Stmt *s)
         REQUIRE(v, k->arrays.at[k->accesses.at[access[i]].array].dtype == t, "dtypes of DOT");
     }
     REQUIRE(v, dtype_in(t, op_info[OP_dot].dtypes), "DOT of %s", dtype_info[t].name);
+    REQUIRE(v, s->d <= DOT_BYTES && (s->d & DOT_BYTES) != DOT_BYTES && (!(s->d & DOT_BYTES) || t == DT_int32), "bits %u of DOT of %s", s->d, dtype_info[t].name);
     for (uint32_t d = 0; d < v->depth; d++)
         REQUIRE(v, !k->stmts.at[v->open[d]].lanes, "DOT in a vector FOR");
     for (int i = 0; i < 3; i++)

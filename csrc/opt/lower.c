@@ -30,7 +30,7 @@ uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written)
     buffer = buffers_memory(l->buffers, buffer);
     if (l->err->kind) return 0;                               /* nor may an array be there */
     for (uint32_t i = 0; i < l->arrays.len; i++) {
-        if (l->arrays.at[i].buffer != buffer) continue;
+        if (l->arrays.at[i].buffer != buffer || l->k->arrays.at[l->arrays.at[i].array].dtype != dtype) continue;
         l->k->arrays.at[l->arrays.at[i].array].written |= written;
         for (uint32_t j = 0; written && j < l->d->patches.len; j++)
             if (l->d->patches.at[j].buffer == buffer) l->d->patches.at[j].written = true;

@@ -238,7 +238,7 @@ static int64_t *wanted_strides(Arena *a, const Graph *g, const PlanInput *in, co
 
 static Plan *plan_graph(Arena *a, Arena *work, const Graph *graph, const PlanInput *in, const PlanOutput *out, const Target *target)
 {
-    Graph *g = all_static(graph, arena_err(a)) ? simplify(a, graph) : NULL;
+    Graph *g = all_static(graph, arena_err(a)) ? simplify(a, graph, target) : NULL;
     Grouping *gr = g ? group_make(work, g, in, target) : NULL;
     Survey *surveys = gr ? survey_make(gr) : NULL;
     int64_t *wanted = surveys ? wanted_strides(work, graph, in, out) : NULL;

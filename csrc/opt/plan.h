@@ -8,7 +8,7 @@
 #include "base/cpu.h"
 #include "opt/kernel.h"
 
-typedef struct { CpuLevel level; int vector_bytes; size_t l1, l2; bool checked; } Target;
+typedef struct { CpuLevel level; int vector_bytes; size_t l1, l2; bool checked, vnni; } Target;
 
 /* Layout of one graph input in the call to be planned. Address = element 0; strides in bytes; those of extents 0 and 1 are read as 0;
  * swapped: its elements are in the other byte order; constant: its contents are the same in every run at this address. */
@@ -81,5 +81,8 @@ void plan_print(Text *t, const Plan *p);
 
 /* A node's value under fastmath=True, of its rewritten inputs in g (fast.c); 0: it stays. */
 Id fast_rewrite(Graph *g, const Node *n, const Id *in);
-/* Graph -> simplified Graph in arena a (passes.def order); outputs, checks and input numbers are kept. NULL with an error in a's Err. */
-Graph *simplify(Arena *a, const Graph *g);
+/* A product of bytes cast to int32, by fours (bytes.c); 0: it is none, or too small. */
+Id dot_of_bytes(Graph *g, Id a, Id b);
+/* Graph -> simplified Graph in arena a (passes.def order), for a target if that is not NULL; outputs, checks and input numbers are kept. NULL with an
+ * error in a's Err. */
+Graph *simplify(Arena *a, const Graph *g, const Target *target);

@@ -19,6 +19,7 @@ enum {
     SHORT_K = 32,                /* columns are so short that C is the larger part of the traffic */
     PACK_ROWS = 64,              /* rows of the packed operand per grid point */
     LINE = 64,                   /* bytes of a cache line */
+    WORD = 4,                    /* bytes that are multiplied at once */
 };
 
 typedef struct {
@@ -36,7 +37,7 @@ typedef struct {
     int64_t m, n, k;
     int item;
     int32_t block[MAX_DOMAIN + 1];                                /* by loop, 0: not blocked */
-    DotOrder order;
+    uint32_t bits;               /* of the statement's d */
     uint8_t rows;                /* of the micro-kernel's tile, 0: its own choice */
     const Root *direct;          /* the product goes there and nowhere else */
     Operand a, b;
@@ -80,6 +81,9 @@ static void find_operand(Product *p, Id id, const int8_t *axis, Operand *o)
     o->map = whole;
 }
 
+/* Whether the product is one of bytes by words of four bytes; A is then read by words. */
+static bool is_bytes(const Product *p) { return p->bits & DOT_BYTES; }
+
 /* Finds A (rows m and columns k), B (rows k and columns n), and the right operand of the product after. */
 static void find_operands(Product *p)
 {
@@ -91,6 +95,7 @@ static void find_operands(Product *p)
     memcpy(axis, own, sizeof axis);
     axis[rank - 1] = (int8_t)k;
     find_operand(p, node_in(g, p->dot)[0], axis, &p->a);
+    if (is_bytes(p)) p->a.step[p->ik] *= WORD;
     axis[rank - 1] = own[rank - 1];
     axis[rank - 2] = (int8_t)k;
     find_operand(p, node_in(g, p->dot)[1], axis, &p->b);
@@ -137,19 +142,21 @@ static bool pack(Product *p, Operand *o, Drafts *out)
     int of[MAX_DOMAIN + 1], n = pack_loops(p, o, of), row = n - 2, line = n - 1, ngrid = 0;
     uint32_t at[MAX_DOMAIN + 3];
     Dtype dt = node_at(p->gr->g, o->id)->dtype;
+    int item = dtype_info[dt].bytes;
     if (!domain || !draft_begin(&l, out, p->gr, p->l.n, p->l.survey, p->l.buffers)) return false;
     *domain = (Group){ .naxes = gp->naxes + 2 };
     memcpy(domain->extent, gp->extent, sizeof domain->extent);
     l.gp = domain;
     l.nloops = n;
     for (int i = 0; i < n; i++) l.loop[i] = p->l.loop[of[i]];
-    bool across = o->step[o->line] != p->item && o->step[o->row] == p->item;      /* whole vectors can be read along rows only */
+    if (item != p->item) domain->extent[gp->naxes] = l.loop[line].extent = node_shape(p->gr->g, o->id)[node_at(p->gr->g, o->id)->rank - 1];
+    bool across = o->step[o->line] != p->item && o->step[o->row] == item;      /* whole vectors can be read along rows only */
     l.vec = across ? row : line;
     l.lanes = native_lanes(&l) * (across ? 1 : 2);
-    int32_t width = p->block[o->line], rows = across ? l.lanes : PACK_ROWS;
-    int64_t bytes = row_bytes(width ? width : l.loop[line].extent, p->item), step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1];
+    int32_t width = p->block[o->line] * (p->item / item), rows = across ? l.lanes : PACK_ROWS;
+    int64_t bytes = row_bytes(width ? width : l.loop[line].extent, item), step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1];
     for (int i = 0; i < n; i++) outer[i] = -1;
-    step[line] = p->item;
+    step[line] = item;
     step[row] = bytes;
     bytes *= l.loop[row].extent;
     outer[line] = bytes;
@@ -169,11 +176,12 @@ static bool pack(Product *p, Operand *o, Drafts *out)
     lower_stmt(&l, (Stmt){ .kind = STMT_STORE, .a = x, .b = v });
     close_all(&l, at, ngrid);
     if (!v || !draft_end(&l)) return false;
-    l.d->ns = 0.4f * (float)(bytes / p->item);
+    l.d->ns = 0.4f * (float)(bytes / item);
     o->buffer = packed;
     o->off = 0;
     memset(o->step, 0, sizeof o->step);
     for (int i = 0; i < n; i++) o->step[of[i]] = step[i];
+    if (item != p->item) o->step[o->line] = WORD;
     if (width) o->outer[o->line] = outer[line];
     return true;
 }
@@ -212,7 +220,7 @@ static void choose_packed(Product *p)
     int64_t nc = l2 * 7 / 10 / ((p->block[p->ik] ? p->block[p->ik] : p->k) * p->item);
     p->block[p->in] = even_block(p->n, least(nc, 2048), PANEL * (lanes ? lanes : 1));
     p->block[p->im] = power_between(p->m / 4, TILE_ROWS, 512);
-    p->order = DOT_ROWS_FIRST;
+    p->bits |= DOT_ROWS_FIRST;
     p->b.row = p->ik;
     p->b.line = p->in;
 }
@@ -223,7 +231,7 @@ static void choose_thin(Product *p)
     int32_t rows = p->m == 1 ? 8 : 16, wide = power_between(THIN_BYTES / (p->m * p->item), 128, 4096);
     p->block[p->in] = p->n > wide ? wide : 0;
     p->block[p->ik] = p->k > 2 * rows ? rows : 0;
-    p->order = DOT_ROWS_FIRST;
+    p->bits |= DOT_ROWS_FIRST;
     p->rows = p->m <= 2 ? (uint8_t)p->m : p->m <= 4 ? 4 : 0;
 }
 
@@ -232,7 +240,7 @@ static void choose_in_place(Product *p)
     int64_t wide = TILE_BYTES / (TILE_ROWS * p->item);
     if (p->m > TILE_ROWS) p->block[p->im] = TILE_ROWS;
     if (!p->l.gp->reduced && p->n > wide) p->block[p->in] = (int32_t)wide;
-    if (p->k <= SHORT_K) p->order = DOT_ROWS_FIRST;
+    if (p->k <= SHORT_K) p->bits |= DOT_ROWS_FIRST;
 }
 
 static void choose(Product *p)
@@ -254,7 +262,8 @@ static void choose(Product *p)
         choose_in_place(p);
     }
     bool a_far = p->a.step[p->ik] != p->item && p->m * p->k * p->item > l2 && p->k > 256;
-    if (a_far && p->n >= 64) p->a.row = p->im, p->a.line = p->ik;
+    if (is_bytes(p)) a_far = p->a.step[p->ik] != WORD || node_shape(p->gr->g, p->a.id)[node_at(p->gr->g, p->a.id)->rank - 1] % WORD;
+    if (a_far && (is_bytes(p) || p->n >= 64)) p->a.row = p->im, p->a.line = p->ik;
     if (p->l.gp->reduced) {
         int64_t tiles = p->l.gp->then ? 2 : 1;
         int32_t rows = power_between(TILE_BYTES * 2 / (tiles * p->n * p->item), p->l.gp->then ? 8 : TILE_ROWS, p->l.gp->then ? 128 : 512);
@@ -266,7 +275,7 @@ static void choose(Product *p)
 
 static uint32_t read_operand(Lower *l, const Operand *o)
 {
-    Dtype dt = l->buffers->at.at[o->buffer].dtype;
+    Dtype dt = node_at(l->gr->g, l->gp->dot)->dtype;           /* words, where the buffer is of bytes */
     return lower_strided(l, lower_array(l, o->buffer, dt, false), dt, o->step, o->outer, o->off);
 }
 
@@ -382,7 +391,7 @@ static bool multiply(Product *p, Drafts *out)
     uint32_t c = target(p), a = read_operand(l, &p->a), b = read_operand(l, &p->b);
     if (l->gp->sum) nsum = open_sum(p, c, sum);
     lower_stmt(l, (Stmt){ .kind = STMT_DOT, .add = nsum > 0, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
-        .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->order });
+        .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->bits });
     close_all(l, sum, nsum);
     if (l->gp->then) make_rows(p);
     if (!p->direct) finish_tile(p);
@@ -416,7 +425,7 @@ static bool find_loops(Product *p)
     p->ik = l->nloops;
     p->m = l->loop[p->im].extent;
     p->n = l->loop[p->in].extent;
-    p->k = node_shape(g, node_in(g, p->dot)[0])[rank - 1];
+    p->k = node_shape(g, node_in(g, p->dot)[1])[rank - 2];
     l->loop[l->nloops++] = (Loop){ .extent = p->k, .domain = l->gp->naxes };
     if (!l->gp->then) return true;
     p->iv = l->nloops;
@@ -434,10 +443,12 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     if (!find_loops(p)) return false;
     gp->extent[gp->naxes] = p->k;
     if (gp->then) gp->extent[gp->naxes + 1] = p->l.loop[p->iv].extent;
+    if (node_at(gr->g, p->dot)->op == OP_dot_bytes)
+        p->bits = node_at(gr->g, node_in(gr->g, p->dot)[0])->dtype == DT_uint8 ? DOT_UNSIGNED_SIGNED : DOT_SIGNED_UNSIGNED;
     find_operands(p);
     p->direct = sole_root(&p->l);
     choose(p);
-    if (p->a.line >= 0 && !repeats(p, &p->a) && !pack(p, &p->a, out)) return false;
+    if (p->a.line >= 0 && (is_bytes(p) || !repeats(p, &p->a)) && !pack(p, &p->a, out)) return false;
     if (p->b.line >= 0 && !repeats(p, &p->b) && !pack(p, &p->b, out)) return false;
     return multiply(p, out);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "opt/plan.h"
 
-typedef struct { const Graph *old; Graph *g; Id *map; bool *live; uint32_t *uses; } Pass;
+typedef struct { const Graph *old; Graph *g; Id *map; bool *live; uint32_t *uses; const Target *target; } Pass;
 
 static void mark_live(Pass *p)
 {
@@ -228,6 +228,7 @@ static Id rebuild(Pass *p, Id id)
     if (op_info[n->op].kind == KIND_ELEMENTWISE) r = sink_reshape(g, n->op, in, n->nin, n->dtype);
     if (n->op == OP_slice) r = slice_pieces(g, in, attr, node_shape(p->old, id));
     if (n->op == OP_dot) r = dot_small(g, in[0], in[1]);
+    if (n->op == OP_dot && !r && p->target && p->target->vnni) r = dot_of_bytes(g, in[0], in[1]);
     if (n->op == OP_reduce_sum) r = sum_of_products(p, id, in[0]);
     if (!r && op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
     if (n->op == OP_reduce_var && !(r = var_unit(g, in[0], attr))) r = var_by_rows(g, in[0], attr);
@@ -236,11 +237,11 @@ static Id rebuild(Pass *p, Id id)
     return graph_add(g, n->op, in, n->nin, attr, n->nattr, n->dtype, node_shape(p->old, id), n->rank);
 }
 
-Graph *simplify(Arena *a, const Graph *old)
+Graph *simplify(Arena *a, const Graph *old, const Target *target)
 {
     Graph *g = graph_new(a);
     Pass p = { old, g, arena_alloc(a, sizeof(Id) * old->nodes.len), arena_alloc(a, old->nodes.len),
-               arena_alloc(a, sizeof(uint32_t) * old->nodes.len) };
+               arena_alloc(a, sizeof(uint32_t) * old->nodes.len), target };
     if (!g || !p.map || !p.live || !p.uses) return NULL;
     g->limit = UINT32_MAX;
     mark_live(&p);

@@ -148,7 +148,7 @@ static bool make_plan(Bound *b, const Record *r, PlanInput *in, PlanOutput *out)
     for (uint32_t k = 0; k < e->noutputs; k++)
         out[k] = (PlanOutput){.into = e->outputs[k].into, .ordered = e->outputs[k].ordered};
     const Cpu *cpu = cpu_host();
-    Target target = {cpu->level, cpu->vector_bytes, cpu->l1, cpu->l2, state.checked};
+    Target target = {cpu->level, cpu->vector_bytes, cpu->l1, cpu->l2, state.checked, cpu->vnni};
     b->plan = plan_make(b->arena, g, in, out, &target);
     if (!b->plan)
         error_raise(&b->err, e->trace);

@@ -81,7 +81,7 @@ static bool run(Arena *a, Err *err, const Trace *t, const Graph *g, const int *i
     PlanInput *layout = arena_alloc(a, (n + 1) * sizeof *layout);
     void **data = arena_alloc(a, (n + 1) * sizeof *data);
     const Cpu *cpu = cpu_host();
-    Target target = {.level = cpu->level, .vector_bytes = cpu->vector_bytes, .l1 = cpu->l1, .l2 = cpu->l2};
+    Target target = {.level = cpu->level, .vector_bytes = cpu->vector_bytes, .l1 = cpu->l1, .l2 = cpu->l2, .vnni = cpu->vnni};
     PlanOutput to = {-1};
     if (!layout || !data)
         return false;

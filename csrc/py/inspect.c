@@ -185,7 +185,7 @@ static PyObject *lowered_as_text(PyObject *self, PyObject *args, PyObject *kwarg
     const Trace *t = ((Lowered *)self)->entry->trace;
     Err err = {0};
     Arena *a = simplified ? arena_new(&err) : NULL;
-    const Graph *g = !simplified ? t->graph : a ? simplify(a, t->graph) : NULL;
+    const Graph *g = !simplified ? t->graph : a ? simplify(a, t->graph, NULL) : NULL;
     Text text = {0};
     if (g)
         graph_print(&text, g);

@@ -127,8 +127,8 @@ def asfortranarray(a, dtype=None, *, like=None):
 
 @creator
 def arange(*args, dtype=None, device=None, like=None, **kwargs):
-    if any(map(_core.is_extent, args)) and not kwargs:
-        ramp = extents.ramp(*args)
+    if any(map(extents.run_integer, args)) and not kwargs:
+        ramp = extents.ramp(*[extents.Number(extents.as_value(v, _args.INT)) if extents.run_integer(v) else v for v in args])
         return ramp if dtype is None else _core.cast(ramp, np.dtype(dtype))
     args = [_core.concrete(v) for v in args]
     kwargs = {k: _core.concrete(v) for k, v in kwargs.items()}

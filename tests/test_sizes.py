@@ -103,12 +103,12 @@ def test_results_are_exact_and_own_their_memory():
 
 
 def test_what_is_refused():
-    with pytest.raises(pyxla.TraceError, match="size of this array depends on data"):
+    with pytest.raises(pyxla.TraceError, match="size of an array depends on data"):
         pyxla.jit(lambda x: range(x[x > 0].shape[0]))(V)
     with pytest.raises(pyxla.TraceError, match="shape"):
         pyxla.jit(lambda x: len(x[x > 0]))(V)
-    with pytest.raises(pyxla.UnsupportedError, match="cannot tell while tracing"):
-        pyxla.jit(lambda x: x[x > 0] + x[x < 0])(V)
+    with pytest.raises(pyxla.UnsupportedError, match="instead of"):
+        pyxla.jit(lambda x: x[np.argmax(x):].__setitem__(0, 1))(V)
 
     def f(x):
         y = x[x > 0]
@@ -118,6 +118,34 @@ def test_what_is_refused():
 
     with pytest.raises(pyxla.UnsupportedError, match="copy"):
         pyxla.jit(f)(V)
+
+
+def test_different_extents_broadcast_in_the_run():
+    f = pyxla.jit(lambda x, y: (x[x > 0][:, None] * y[y > 0], x[x > 0] + y[y > 0]))
+    x = np.array([1.0, 2, -1])
+    assert f(x, np.array([3.0, -4, 5]))[1].tolist() == [4, 7]
+    assert f(x, np.array([3.0, -4, -5]))[1].tolist() == [4, 5]
+    assert f(-x, np.array([3.0, 1, 5]))[1].tolist() == [4, 2, 6]
+    assert f(x - 9, np.array([3.0, -1, -5]))[1].shape == (0,)
+    assert f(x, x.copy())[0].tolist() == [[1, 2], [2, 4]]
+    for y in ([3.0, 1, 5], [-3.0, -1, -5]):
+        with pytest.raises(ValueError, match="broadcast"):
+            f(x, np.array(y))
+    assert f.cache_info().traces == 1
+
+
+def test_nothing_is_written_before_extents_are_known_to_fit():
+    @pyxla.jit
+    def f(x, y):
+        x[0] = 9
+        x[:] = y[y > 0]
+
+    x = np.zeros(3)
+    with pytest.raises(ValueError, match="broadcast"):
+        f(x, np.array([1.0, 2, -1]))
+    assert x.tolist() == [0, 0, 0]
+    f(x, np.array([1.0, 2, -1, 3]))
+    assert x.tolist() == [1, 2, 3]
 
 
 def test_errors_of_the_run():

@@ -84,7 +84,7 @@ enum { NODE_WEAK = 1 };                /* a Python scalar: its dtype yields to a
 
 /* Conditions that a run checks (OP_check); py/error.c has their exceptions. */
 typedef enum { CHECK_OK, CHECK_NEGATIVE_POWER, CHECK_INDEX, CHECK_EXTENT, CHECK_ZERO_DIVISION, CHECK_VALUE,
-    CHECK_ALL_NAN, CHECK_WEIGHTS, CHECK_GEOMETRIC, CHECK_SINGULAR, CHECK_NOT_POSITIVE, CHECK_NAN, CHECK_RANGE } CheckCode;
+    CHECK_ALL_NAN, CHECK_WEIGHTS, CHECK_GEOMETRIC, CHECK_SINGULAR, CHECK_NOT_POSITIVE, CHECK_NAN, CHECK_RANGE, CHECK_INDICES } CheckCode;
 
 #define MAX_RANK 16
 

@@ -237,6 +237,9 @@ bool tracer_writable(Tracer *x)
     if (x->map && x->map->readonly && x->viewed == LAYOUT_UNKNOWN && !x->cell->readonly)
         return refuse(error_class(ERR_UNSUPPORTED), "a store into a reshaped or flattened version of a broadcast array: whether NumPy made it a copy depends "
                       "on the memory layout; take a .copy() of it before the store");
+    if (x->cell->readonly && x->cell->origin)
+        return refuse(error_class(ERR_UNSUPPORTED), "a store into a view that is read while the function is traced (a window, a slice with bounds known only in "
+                      "the run, elements as another dtype): write x[i:j] = x[i:j] + 1 instead of x[i:j] += 1, or store into a .copy()");
     if ((x->map && x->map->readonly) || x->cell->readonly)
         return refuse(PyExc_ValueError, "assignment destination is read-only");
     return views_known(x->cell);

@@ -98,6 +98,7 @@ static const struct { PyObject **cls; const char *message; } check_errors[] = {
     [CHECK_NOT_POSITIVE] = {NULL, "Matrix is not positive definite"},
     [CHECK_NAN] = {&PyExc_FloatingPointError, NAN_MESSAGE},
     [CHECK_RANGE] = {&PyExc_OverflowError, "a Python integer known only in the run is out of bounds for the integer dtype that it meets"},
+    [CHECK_INDICES] = {&PyExc_IndexError, "shape mismatch: indexing arrays could not be broadcast together: extents known only in the run differ"},
 };
 
 void error_raise_check(const Plan *plan, int64_t status, const Trace *t)

@@ -26,8 +26,7 @@ Tracer *extent_tracer(PyObject *o)
     return NULL;
 }
 
-/* The int64 scalar that a form stands for. */
-static Id dim_node(Graph *g, Dim d)
+Id extent_node(Graph *g, Dim d)
 {
     int64_t constant;
     const Id *scalar = NULL;
@@ -51,7 +50,7 @@ PyObject *extent_object(Trace *t, Dim d)
         return PyLong_FromLongLong(d);
     if (!extent_type)
         return PyErr_Format(PyExc_RuntimeError, "no class of extents is registered");
-    PyObject *x = tracer_result(t, dim_node(t->graph, d), LAYOUT_C);
+    PyObject *x = tracer_result(t, extent_node(t->graph, d), LAYOUT_C);
     PyObject *o = x ? PyObject_CallOneArg((PyObject *)extent_type, x) : NULL;
     Py_XDECREF(x);
     return o;
@@ -86,6 +85,8 @@ static Dim node_dim(Graph *g, Id id, int depth)
     return dim_affine(g, 0, &id, &one, 1);
 }
 
+Dim extent_dim(Graph *g, Id id) { return id ? node_dim(g, id, 0) : 0; }
+
 static bool read_dim(Trace *t, PyObject *o, Dim *out)
 {
     if (!is_extent(o)) {
@@ -105,7 +106,7 @@ static bool read_dim(Trace *t, PyObject *o, Dim *out)
         PyErr_SetString(PyExc_TypeError, "'float' object cannot be interpreted as an integer");
         return false;
     }
-    *out = node_dim(t->graph, node, 0);
+    *out = extent_dim(t->graph, node);
     if (t->err.kind)
         trace_fail(t);
     return !PyErr_Occurred();

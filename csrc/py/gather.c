@@ -26,9 +26,7 @@ static Id array_node(Trace *t, PyObject *o)
 /* The index arrays, broadcast to one shape; their number, -1 with an exception or the trace's error. */
 static int read_indices(Trace *t, PyObject *tuple, Id *out)
 {
-    Graph *g = t->graph;
-    Dim shape[MAX_RANK] = {0};
-    int rank = 0;
+    Dim shape[MAX_RANK];
     Py_ssize_t n = PyTuple_Check(tuple) ? PyTuple_GET_SIZE(tuple) : 0;
     if (n < 1 || n > MAX_RANK) {
         PyErr_SetString(PyExc_TypeError, "a tuple of index arrays is needed");
@@ -36,17 +34,32 @@ static int read_indices(Trace *t, PyObject *tuple, Id *out)
     }
     for (Py_ssize_t k = 0; k < n; k++) {
         out[k] = array_node(t, PyTuple_GET_ITEM(tuple, k));
-        rank = out[k] ? shape_broadcast(g, shape, rank, node_shape(g, out[k]), node_at(g, out[k])->rank, shape) : -1;
-        if (rank < 0)
+        if (!out[k])
             return -1;
     }
-    for (Py_ssize_t k = 0; k < n; k++)
-        if (!(out[k] = broadcast_to(g, out[k], shape, rank)))
-            return -1;
-    return (int)n;
+    return broadcast_together(t->graph, out, (int)n, shape, CHECK_INDICES) < 0 ? -1 : (int)n;
 }
 
 static PyObject *failed(Trace *t) { return PyErr_Occurred() ? NULL : trace_fail(t); }
+
+PyObject *prim_aligned(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Trace *t = begin("aligned", n, 1);
+    Id index[MAX_RANK];
+    int k = t ? read_indices(t, args[0], index) : -1;
+    if (k < 0)
+        return t ? failed(t) : NULL;
+    PyObject *all = PyTuple_New(k);
+    for (int i = 0; all && i < k; i++) {
+        PyObject *x = tracer_array(t, index[i], LAYOUT_C);
+        if (!x)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, i, x);
+    }
+    return all;
+}
 
 PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {

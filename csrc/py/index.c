@@ -9,6 +9,7 @@ typedef struct {
     const int64_t *shape;
     int base_rank, at, rank;      /* at: next axis of the base */
     bool scalar;                  /* integers only: the result is a NumPy scalar */
+    bool copied;                  /* an integer is a 0-d array: what is read is a copy */
     int8_t axis[MAX_RANK];
     int64_t extent[MAX_RANK], step[MAX_RANK], start[MAX_RANK];
     Id offset[MAX_RANK];
@@ -103,6 +104,7 @@ static bool add_tracer(Key *k, Tracer *i)
     DtypeKind kind = dtype_info[tracer_dtype(i)].kind;
     if (kind != DKIND_INT && kind != DKIND_UINT)
         return fail(k, ERR_INDEX, "arrays used as indices must be of integer (or boolean) type");
+    k->copied |= i->kind == TRACER_ARRAY;
     Id node = tracer_node(i);
     int64_t bits;
     return node && node_const(k->t->graph, node, &bits) ? add_integer(k, eval_elementwise(OP_cast, tracer_dtype(i), DT_int64, bits, 0, 0))
@@ -149,12 +151,29 @@ static int count_axes(Key *k, PyObject *const *items, Py_ssize_t n)
     return used;
 }
 
+/* Whether a bound of a slice is known only in the run. */
+static bool is_run_integer(PyObject *o)
+{
+    if (!is_tracer(o))
+        return is_extent(o);
+    Tracer *x = (Tracer *)o;
+    DtypeKind kind = dtype_info[tracer_dtype(x)].kind;
+    if (x->kind == TRACER_PYTHON_SCALAR || tracer_rank(x) || (kind != DKIND_INT && kind != DKIND_UINT))
+        return false;
+    Id node = tracer_node(x);
+    return node && trace_depends(x->cell->trace, node) & DEPENDS_ARGUMENTS;
+}
+
 /* Whether an item is an array of indices, or a mask: pyxla/_np/fancy.py reads those. */
 static bool is_advanced(PyObject *item)
 {
     if (is_tracer(item)) {
         Tracer *x = (Tracer *)item;
         return x->kind != TRACER_PYTHON_SCALAR && (tracer_rank(x) || tracer_dtype(x) == DT_bool_);
+    }
+    if (PySlice_Check(item)) {
+        PySliceObject *s = (PySliceObject *)item;
+        return is_run_integer(s->start) || is_run_integer(s->stop);
     }
     return is_extent(item) || PyArray_Check(item) || PyList_Check(item) || PyTuple_Check(item) || PyBool_Check(item) || PyArray_IsScalar(item, Bool);
 }
@@ -230,11 +249,11 @@ PyObject *tracer_getitem(PyObject *self, PyObject *key)
     if (!t || !key_read(&k, t, (Tracer *)self, key))
         return NULL;
     PyObject *view = key_view(&k);
-    if (!view || !k.scalar)
+    if (!view || (!k.scalar && !k.copied))
         return view;
-    PyObject *scalar = tracer_result(t, ((Tracer *)view)->node, LAYOUT_C);
+    PyObject *r = k.scalar ? tracer_result(t, ((Tracer *)view)->node, LAYOUT_C) : tracer_copy((Tracer *)view);
     Py_DECREF(view);
-    return scalar;
+    return r;
 }
 
 PyObject *tracer_item(PyObject *self, Py_ssize_t i)

@@ -175,16 +175,12 @@ static Id fit(Trace *t, Id v, const int64_t *shape, int rank)
         extra++;
     if (n->rank - extra > rank)
         return no_broadcast(t, v, shape, rank);
-    for (int k = 0; k < n->rank - extra; k++) {
-        int64_t from = have[n->rank - 1 - k], to = shape[rank - 1 - k];
-        if (from != to && from != 1)
-            return no_broadcast(t, v, shape, rank);
-    }
     int64_t kept[MAX_RANK];
     memcpy(kept, have + extra, (n->rank - extra) * sizeof *kept);
-    if (extra)
-        v = graph_reshape(g, v, kept, n->rank - extra);
-    return broadcast_to(g, v, shape, rank);
+    Id cut = extra ? graph_reshape(g, v, kept, n->rank - extra) : v;
+    if (cut && !broadcast_fits(g, cut, shape, rank))
+        return no_broadcast(t, v, shape, rank);
+    return broadcast_into(g, cut, shape, rank);
 }
 
 Id value_for_store(Trace *t, PyObject *value, Dtype dtype, const int64_t *shape, int rank)

@@ -715,18 +715,8 @@ static Id where_node(Trace *t, const Operand *c, const Operand *a, const Operand
     if (d == DT_COUNT)
         return 0;
     Id in[3] = {operand_node(t, c, DT_bool_), operand_node(t, a, d), operand_node(t, b, d)};
-    Dim shape[MAX_RANK] = {0};
-    int rank = 0;
-    for (int k = 0; k < 3 && rank >= 0; k++) {
-        if (!in[k])
-            return 0;
-        rank = shape_broadcast(g, shape, rank, node_shape(g, in[k]), node_at(g, in[k])->rank, shape);
-    }
-    if (rank < 0)
-        return 0;
-    for (int k = 0; k < 3; k++)
-        in[k] = broadcast_to(g, in[k], shape, rank);
-    return graph_where(g, in[0], in[1], in[2]);
+    Dim shape[MAX_RANK];
+    return broadcast_together(g, in, 3, shape, CHECK_EXTENT) < 0 ? 0 : graph_where(g, in[0], in[1], in[2]);
 }
 
 static PyObject *prim_where(PyObject *m, PyObject *const *args, Py_ssize_t n)
@@ -757,18 +747,14 @@ static PyObject *prim_op(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Op op = t ? prefixed_op("", args[0], KIND_ELEMENTWISE) : OP_none;
     Tracer *x[3] = {NULL};
     Id in[3] = {0};
-    Dim shape[MAX_RANK] = {0};
-    int rank = 0;
+    Dim shape[MAX_RANK];
     Layout layout = LAYOUT_C;
-    for (int k = 0; op && k < n - 1 && (k == 0 || x[k - 1]) && rank >= 0; k++)
-        if ((x[k] = operand(t, args[k + 1], &in[k]))) {
-            rank = shape_broadcast(t->graph, shape, rank, node_shape(t->graph, in[k]), node_at(t->graph, in[k])->rank, shape);
+    for (int k = 0; op && k < n - 1 && (k == 0 || x[k - 1]); k++)
+        if ((x[k] = operand(t, args[k + 1], &in[k])))
             layout = tracer_layout(x[k]) > layout ? tracer_layout(x[k]) : layout;
-        }
     PyObject *r = NULL;
     if (op && x[n - 2]) {
-        for (int k = 0; k < n - 1 && rank >= 0; k++)
-            in[k] = broadcast_to(t->graph, in[k], shape, rank);
+        int rank = broadcast_together(t->graph, in, (int)n - 1, shape, CHECK_EXTENT);
         r = tracer_result(t, rank < 0 ? 0 : graph_add(t->graph, op, in, (int)n - 1, NULL, 0, DT_COUNT, NULL, 0), layout);
     }
     for (int k = 0; k < 3; k++)
@@ -952,6 +938,7 @@ PyMethodDef prim_methods[] = {
     {"is_extent", prim_is_extent, METH_O, "whether x is an extent that is known only in the run"},
     {"bounds", prim_bounds, METH_O, "bounds(x): integers that no element of x passes, as far as the graph shows them, or None"},
     {"freeze", prim_freeze, METH_O, "freeze(x): x, which may not be written to from here on"},
+    FAST(aligned, "aligned((i, ...)): index arrays broadcast to one shape, in the run where extents are known only then"),
     FAST(gather, "gather(x, (i, ...)): x[i, ...] with int64 arrays in range for the leading axes"),
     FAST(scatter, "scatter(x, v, op, axes, (i, ...)): writes x[..., i, ...] = v, or op.at(x, (..., i, ...), v); axes: bit mask of those indexed; v: the index arrays' axes first"),
     FAST(index, "index(i, n): integers as int64 in 0 .. n - 1 (n >= 1), checked when the function runs"),

@@ -372,7 +372,12 @@ static Py_ssize_t tracer_len(PyObject *self)
         return -1;
     }
     if (x && tracer_shape(x)[0] < 0) {
-        PyErr_SetString(error_class(ERR_LIMIT), "len() of an array whose size depends on data: use x.shape[0], which computes like a number");
+        Trace *t = tracer_trace(x);
+        if (!t)
+            return -1;
+        err_set(&t->err, ERR_LIMIT, "len() of an array whose size depends on data: use x.shape[0], which computes like a number");
+        t->err.src = t->graph->src;
+        trace_fail(t);
         return -1;
     }
     return x ? tracer_shape(x)[0] : -1;

@@ -182,6 +182,12 @@ Id operand_node(Trace *t, const Operand *x, Dtype dtype);
 Dtype operand_dtype(const Operand *x);
 /* A node broadcast to a shape; 0 with the trace's error. */
 Id broadcast_to(Graph *g, Id a, const int64_t *shape, int rank);
+/* ---- broadcast.c: also of extents known only in the run, which the run checks ---- */
+/* n nodes broadcast to one shape, in place; its rank, or -1 with the graph's error. code: what a run raises where extents differ. */
+int broadcast_together(Graph *g, Id *in, int n, Dim *shape, CheckCode code);
+/* Whether v may be broadcast to a shape, as far as is known now; and v so broadcast (it may be), with the checks of the run. */
+bool broadcast_fits(Graph *g, Id v, const Dim *shape, int rank);
+Id broadcast_into(Graph *g, Id v, const Dim *shape, int rank);
 /* The value as something that can be stored into an array of this shape and dtype: cast, broadcast; NumPy's errors. */
 Id value_for_store(Trace *t, PyObject *value, Dtype dtype, const int64_t *shape, int rank);
 /* A constant of a number; 0 with an exception or the trace's error. */
@@ -258,6 +264,9 @@ bool is_extent(PyObject *o);
 Tracer *extent_tracer(PyObject *o);
 /* A dim as a Python int or a Number; NULL with an exception. */
 PyObject *extent_object(Trace *t, Dim d);
+/* The int64 scalar that a dim stands for, and the dim of such a scalar (sums are taken apart, so that equal extents are equal dims). */
+Id extent_node(Graph *g, Dim d);
+Dim extent_dim(Graph *g, Id scalar);
 /* A tuple or list of ints and Numbers as dims; their number, -1 with an exception. */
 int read_dims(Trace *t, PyObject *o, Dim *out);
 /* Whether an extent of the array is known only in the run. Such an array has no views: what NumPy shows as one is a new array, and neither may
@@ -269,6 +278,7 @@ PyObject *prim_extent_type(PyObject *m, PyObject *cls);
 PyObject *tracer_derived(Tracer *x, Id node);
 
 /* ---- gather.c ---- */
+PyObject *prim_aligned(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_index(PyObject *m, PyObject *const *args, Py_ssize_t n);

@@ -177,12 +177,7 @@ static bool broadcast_pair(Graph *g, Id *in)
     if (a->rank == b->rank && !memcmp(node_shape(g, in[0]), node_shape(g, in[1]), a->rank * sizeof(Dim)))
         return true;
     Dim shape[MAX_RANK];
-    int rank = shape_broadcast(g, node_shape(g, in[0]), a->rank, node_shape(g, in[1]), b->rank, shape);
-    if (rank < 0)
-        return false;
-    in[0] = broadcast_to(g, in[0], shape, rank);
-    in[1] = broadcast_to(g, in[1], shape, rank);
-    return in[0] && in[1];
+    return broadcast_together(g, in, 2, shape, CHECK_EXTENT) >= 0;
 }
 
 /* The results' nodes in the loop's dtypes; false with an exception. */
@@ -288,14 +283,13 @@ static bool store_result(Trace *t, Tracer *to, Id value, Id mask)
 {
     Graph *g = t->graph;
     Dtype d = tracer_dtype(to);
-    int rank = tracer_rank(to), from = node_at(g, value)->rank;
-    const int64_t *shape = tracer_shape(to), *have = node_shape(g, value);
-    for (int k = 0; k < from; k++)
-        if (k >= rank || (have[from - 1 - k] != 1 && have[from - 1 - k] != shape[rank - 1 - k]))
-            return output_mismatch(t, to, value);
-    value = broadcast_to(g, node_at(g, value)->dtype == d ? value : graph_cast(g, value, d), shape, rank);
+    int rank = tracer_rank(to);
+    const int64_t *shape = tracer_shape(to);
+    if (!broadcast_fits(g, value, shape, rank))
+        return output_mismatch(t, to, value);
+    value = broadcast_into(g, node_at(g, value)->dtype == d ? value : graph_cast(g, value, d), shape, rank);
     if (mask)
-        value = graph_where(g, broadcast_to(g, mask, shape, rank), value, tracer_node(to));
+        value = graph_where(g, broadcast_into(g, mask, shape, rank), value, tracer_node(to));
     if (!value && !PyErr_Occurred())
         trace_fail(t);
     return value && tracer_store(to, value);

@@ -114,12 +114,13 @@ def axis_tuple(axis, ndim, name=None, duplicates="repeated axis"):
 
 def shape_tuple(shape):
     """A shape given as an int or a sequence of ints."""
-    if _core.is_extent(shape):
-        return (shape,)
+    from .extents import extent, run_integer
+    if run_integer(shape):
+        return (extent(shape),)
     try:
         return (index(shape),)
     except TypeError:
-        return tuple(n if _core.is_extent(n) else index(n) for n in shape)
+        return tuple(extent(n) if run_integer(n) else index(n) for n in shape)
 
 
 def known_ints(x):

@@ -24,8 +24,9 @@ class Number:
         return "Number(int)" if self.value.dtype == INT else "Number(float)"
 
     def unknown(self, *args):
-        raise _core.TraceError("the size of this array depends on data, and its value is asked for while the function is traced: keep "
-                               "to arithmetic with it, or pass what decides as a Python number")
+        raise _core.TraceError("the size of an array depends on data, and its value is asked for (by if, range(), a loop or int()) "
+                               "while the function is traced: keep to arithmetic with it, use np.where to decide, np.arange to count, or "
+                               f"pass what decides as a Python number{_core.place()}")
 
     __bool__ = __index__ = __int__ = __float__ = __hash__ = __iter__ = __len__ = unknown
 
@@ -88,6 +89,23 @@ for _name, _ufunc in {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge"
 _core._extent_type(Number)
 
 
+def run_integer(x):
+    """Whether x is an integer that is known only in the run: an extent, or a 0-d array of integers that depends on arguments."""
+    if isinstance(x, Number):
+        return x.value.dtype == INT
+    return (_core.is_tracer(x) and not _core.is_scalar_tracer(x) and x.ndim == 0 and x.dtype.kind in "iu"
+            and not _core.is_concrete(x))
+
+
+def extent(n):
+    """An integer of the run as an extent, checked to be none below 0."""
+    if isinstance(n, Number):
+        return n
+    n = as_value(n, INT)
+    _core.check(np.less_equal(0, n), "value")
+    return Number(np.maximum(n, 0))
+
+
 def is_dynamic(x):
     """Whether the size of an array depends on data."""
     return any(isinstance(n, Number) for n in x.shape)
@@ -120,6 +138,7 @@ def slice_indices(s, n):
     step = 1 if s.step is None else operator.index(_core.concrete(s.step))
     if step == 0:
         raise ValueError("slice step cannot be zero")
+    s = slice(*(Number(as_value(v, INT)) if run_integer(v) else v for v in (s.start, s.stop)))
     zero = Number(as_value(0))
     simple = [v is None or isinstance(v, int) for v in (s.start, s.stop)]
     if step == 1 and all(simple) and (s.start or 0) >= 0 and (s.stop is None or s.stop < 0):       # x[1:] and x[:-1] have one extent

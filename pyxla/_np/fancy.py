@@ -110,7 +110,7 @@ class Key:
         if isinstance(item, Mask):
             self.add_mask(item)
         elif integer(item):
-            self.basic.append(item)
+            self.basic.append(item[()] if is_array(item) else item)   # a 0-d array would make the view a copy
             self.axis += 1
         elif is_known_mask(item):
             self.add_known_mask(item)
@@ -171,6 +171,9 @@ class Key:
             parts = unravelled(positions(a.values), a.values.shape) if isinstance(a, Mask) else (a,)
             at += range(d, d + len(parts))
             arrays += [a if is_array(a) else _core.constant(np.ascontiguousarray(a, np.int64)) for a in parts]
+        if any(map(is_dynamic, arrays)):
+            arrays = _core.aligned(tuple(arrays))
+            return at, arrays, arrays[0].shape
         return at, tuple(arrays), broadcast_shape([a.shape for a in arrays])
 
 
@@ -206,10 +209,6 @@ def unravelled(flat, shape):
 
 
 def broadcast_shape(shapes):
-    if any(isinstance(n, Number) for shape in shapes for n in shape):
-        rank = max(map(len, shapes))
-        columns = [[shape[k + len(shape)] for shape in shapes if k + len(shape) >= 0] for k in range(-rank, 0)]
-        return tuple(next((n for n in column if isinstance(n, Number) or n != 1), 1) for column in columns)
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -250,8 +249,9 @@ def from_front(x, n, place):
 @method("__getitem__")
 def getitem(x, key):
     items = key if isinstance(key, tuple) else (key,)
-    if is_dynamic(x) and all(basic(item) for item in items):
-        return part_of(x, items)
+    if all(basic(item) for item in items):
+        part = part_of(x, items)
+        return _core.freeze(part) if is_dynamic(x) else _core.snapshot(part, x)
     k = Key(x, tuple(plain_number(item) for item in items))
     mask = k.mask()
     if mask is not None:                                              # one index into the axes of the mask together
@@ -271,7 +271,7 @@ def plain_number(item):
 
 
 def part_of(x, items):
-    """Basic indexing where an extent depends on data: what it reads is read at once, and nothing of it may be written to later."""
+    """Basic indexing where an extent depends on data: what it reads is read at once."""
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > x.ndim:
         raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed")
@@ -291,12 +291,13 @@ def part_of(x, items):
         d += 1
     for k, d in enumerate(new):
         x = _core.reshape(x, (*x.shape[:d + k], 1, *x.shape[d + k:]))
-    return _core.freeze(x) if x.ndim else scalar(x)
+    return x if x.ndim else scalar(x)
 
 
 def along_axis(x, axis, indices):
-    """x with an axis replaced by those of an index array; neither may be written to later."""
-    _core.freeze(x)
+    """x with an axis replaced by those of an index array."""
+    if is_dynamic(x):
+        _core.freeze(x)                                               # no writes from here on, as of the part
     return from_front(_core.gather(to_front(x, [axis]), (indices,)), indices.ndim, axis)
 
 
@@ -309,10 +310,16 @@ def axis_bits(axes):
 @method("__setitem__")
 def setitem(x, key, value):
     items = key if isinstance(key, tuple) else (key,)
-    if is_dynamic(x) and all(basic(item) for item in items):
-        raise unsupported("a store into a part of an array whose size depends on data", "use np.where, or an array of indices")
+    if all(basic(item) for item in items):
+        if is_dynamic(x):
+            raise unsupported("a store into a part of an array whose size depends on data", "use np.where, or an array of indices")
+        store_part(x, items, value)
+        return
     k = Key(x, tuple(plain_number(item) for item in items))
     mask = k.mask()
+    if mask is not None and mask.ndim == x.ndim and len(items) == 1 and None not in k.basic and np.ndim(value) > 1:
+        raise TypeError("NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, "
+                        f"input has {np.ndim(value)} dimensions")
     if mask is not None and not (is_array(value) and is_dynamic(value)):
         return store_masked(k.view(), mask.values, k.at[0], k.place, value)
     at, indices, shape = k.indices()
@@ -323,6 +330,15 @@ def setitem(x, key, value):
     v = _core.full(rest[:k.place] + shape + rest[k.place:], x.dtype, value)
     v = to_front(v, list(range(k.place, k.place + len(shape))))
     _core.scatter(view, v, None, axis_bits(at), indices)
+
+
+def store_part(x, items, value):
+    """x[items] = value where the bounds of a slice are known only in the run: at indices for every axis."""
+    along = [(1,) * k + (n,) + (1,) * (x.ndim - k - 1) for k, n in enumerate(x.shape)]
+    grid = [_core.broadcast(_core.reshape(_core.iota(n), shape), x.shape) for n, shape in zip(x.shape, along)]
+    indices = tuple(part_of(axis, items) for axis in grid)
+    shape = indices[0].shape
+    _core.scatter(x, _core.full(shape, x.dtype, value), None, axis_bits(range(x.ndim)), indices)
 
 
 def is_whole(item, n):

@@ -216,6 +216,8 @@ def ufunc_at(ufunc, a, indices, b=None):
     k = Key(a, indices)
     if not k.arrays:
         key = tuple(k.basic)
+        if b is not None and np.ndim(b) > np.ndim(a[key]):
+            raise ValueError("array is not broadcastable to correct shape")
         a[key] = _core.cast(ufunc(a[key]) if b is None else ufunc(a[key], array(b)), a.dtype)
         return
     at, indices, shape = k.indices()
@@ -226,6 +228,8 @@ def ufunc_at(ufunc, a, indices, b=None):
         operand = array(b)                                 # a number too has the dtype it would have as an array
         loop = ufunc.resolve_dtypes((a.dtype, operand.dtype, None))
         rest = tuple(n for d, n in enumerate(view.shape) if d not in at)
+        if operand.ndim > len(rest) + len(shape):
+            raise ValueError("array is not broadcastable to correct shape")
         operand = _core.full(rest[:k.place] + shape + rest[k.place:], operand.dtype, operand)
         operand = (to_front(operand, list(range(k.place, k.place + len(shape)))),)
     if not combined(ufunc, view, at, indices, operand, loop):

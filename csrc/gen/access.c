@@ -252,10 +252,10 @@ static void copy_active(Gen *g, const Copy *c, LLVMValueRef active, uint32_t arr
 
 /* ---- consecutive lanes ---- */
 
-/* llvm.masked.load and .store have an alignment operand up to LLVM 21; without one, and without an attribute, it is 1. */
+/* llvm.masked.load, .gather and .store have an alignment operand, after the address, up to LLVM 21; without one, and without an attribute, it is 1. */
 static LLVMValueRef masked(Gen *g, const char *name, LLVMTypeRef type, LLVMValueRef first, LLVMValueRef second, LLVMValueRef third, unsigned align_at)
 {
-    LLVMTypeRef overload[2] = {type, g->ptr};
+    LLVMTypeRef overload[2] = {type, LLVMTypeOf(align_at == 2 ? second : first)};
     LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID(name, strlen(name)), overload, 2);
     LLVMValueRef args[4] = {first, second, third}, one = LLVMConstInt(g->i32, 1, 0);
     unsigned n = LLVMCountParams(fn);
@@ -407,16 +407,34 @@ static LLVMValueRef lane_pointer(Gen *g, const Place *p, Walk *w, unsigned lane)
     return r;
 }
 
-static LLVMValueRef load_by_lane(Gen *g, const Place *p)
+/* Whether one instruction loads from the lanes' addresses. It is no faster than a load per lane, but 20 times as short where lanes are many. */
+static bool gathers(const Gen *g, const Place *p)
+{
+    return p->offsets && g->e.level == CPU_AVX512 && g->e.lanes >= 8 && dtype_info[p->dt].bytes >= 4 && !is_complex(p->dt) && !g->k->checked;
+}
+
+static LLVMValueRef load_gathered(Gen *g, const Place *p)
+{
+    LLVMTypeRef type = memory_type(g, p->dt, g->e.lanes);
+    LLVMValueRef at = LLVMBuildGEP2(g->e.b, g->i8, p->ptr, (LLVMValueRef[]){p->offsets}, 1, "");
+    LLVMValueRef mask = g->mask ? g->mask : LLVMConstAllOnes(v_type(&g->e, DT_bool_));
+    return from_memory(g, p->dt, masked(g, "llvm.masked.gather", type, at, mask, LLVMConstNull(type), 1));
+}
+
+static LLVMValueRef load_by_lane(Gen *g, Place *p)
 {
     LLVMBuilderRef b = g->e.b;
     LLVMTypeRef type = memory_type(g, p->dt, 0);
     LLVMValueRef all = LLVMGetPoison(memory_type(g, p->dt, g->e.lanes)), first = NULL;
     Walk w;
+    if (p->offsets && g->mask) {
+        first = LLVMBuildExtractElement(b, p->offsets, LLVMConstInt(g->i32, 0, 0), "");
+        p->offsets = v_select(&g->e, g->mask, p->offsets, v_splat(&g->e, first));
+    }
     for (unsigned i = 0; i < g->e.lanes; i++) {
         LLVMValueRef at = lane_pointer(g, p, &w, i);
         if (i == 0) first = at;
-        else if (g->mask) at = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGT, g->active, int64_const(g, i), ""), at, first, "");
+        else if (g->mask && !p->offsets) at = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGT, g->active, int64_const(g, i), ""), at, first, "");
         bounds_check(g, p->x->array, at, bytes_const(g, p->dt));
         all = with_element(g, p->dt, all, raw_load(g, type, at), i);
     }
@@ -461,7 +479,7 @@ static void prefetch(Gen *g, const Place *p, LLVMValueRef distance, bool store)
     }
 }
 
-static LLVMValueRef load_vector(Gen *g, const Place *p)
+static LLVMValueRef load_vector(Gen *g, Place *p)
 {
     int64_t size = dtype_info[p->dt].bytes;
     if (p->literal && p->bytes == size && !p->offsets) {
@@ -469,7 +487,7 @@ static LLVMValueRef load_vector(Gen *g, const Place *p)
         prefetch(g, p, p->ahead, false);
         return memory_load_lanes(g, p->dt, p->ptr, g->mask, g->active);
     }
-    return shuffles(g, p) ? load_shuffled(g, p) : load_by_lane(g, p);
+    return shuffles(g, p) ? load_shuffled(g, p) : gathers(g, p) ? load_gathered(g, p) : load_by_lane(g, p);
 }
 
 LLVMValueRef access_load(Gen *g, uint32_t access, bool vector, int depth)

@@ -38,6 +38,11 @@ static bool elementwise(const Graph *g, Id id, int depth, Range *r)
     Range a, b;
     int first = n->op == OP_where;
     if (n->op == OP_cast) return range_of(g, in[0], depth, r);
+    if (n->op == OP_minimum && n->dtype == DT_uint64) {                /* either bound does: nothing is below 0 */
+        bool low = range_of(g, in[0], depth, &a), high = range_of(g, in[1], depth, &b);
+        *r = (Range){ 0, low && high ? least(a.hi, b.hi) : low ? a.hi : b.hi };
+        return low || high;
+    }
     if (n->nin - first != 2 || !range_of(g, in[first], depth, &a) || !range_of(g, in[first + 1], depth, &b)) return false;
     switch ((int)n->op) {
     case OP_where: *r = (Range){ least(a.lo, b.lo), most(a.hi, b.hi) }; return true;

@@ -128,6 +128,7 @@ typedef struct {
     VEC(Id) tiles;               /* full-size members kept from their phase to a later one */
     uint32_t no_merge;           /* domain axes whose coordinate is a value */
     uint8_t phases;              /* number of loops */
+    uint16_t chain;              /* loads at most one after the other, each at an index that the one before gave */
     int64_t ops;                 /* estimated cost of one domain point in simple ops */
     Dtype widest;                /* of the values computed, those once per row apart */
 } Survey;

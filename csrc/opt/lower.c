@@ -125,7 +125,7 @@ uint32_t lower_access(Lower *l, Id buffer, Dtype dtype, const Map *m, bool writt
         int64_t bytes = m->index[i].factor * (m->flat ? dtype_info[b->dtype].bytes : b->stride[(int)m->index[i].row]);
         a.index[i].val = lower_value(l, m->index[i].node, &at);
         if (!a.index[i].val) return 0;
-        a.index[i].coef = (Coef){ .kind = COEF_RUN, .arg = stride_arg(l, bytes, -2) };
+        a.index[i].coef = bytes == dtype_info[b->dtype].bytes ? (Coef){ .kind = COEF_UNIT } : (Coef){ .kind = COEF_RUN, .arg = stride_arg(l, bytes, -2) };
     }
     a.nindex = m->nindex;
     uint32_t array = lower_array(l, buffer, dtype, written);

@@ -167,6 +167,7 @@ int choose_lanes(const Lower *l, bool rows)
     int64_t most = extent / 4;
     if (l->gp->reduced && !rows && l->survey->ops <= 30 && most >= 4 * native) return floor_pow2(most < KERNEL_MAX_LANES ? most : KERNEL_MAX_LANES, native * column_vectors(l));
     int times = l->survey->ops > 60 ? 1 : 2;
+    if (l->survey->chain > 2) times = 4;                       /* a binary search: the loads wait for each other, other lanes do not */
     if (rows && l->survey->ops <= 30 && extent >= 1024) times = has_arg(l) ? 8 : 4;    /* a compare, a mask and a select one after the other */
     int lanes = native * times;
     return lanes > 128 ? 128 : lanes;

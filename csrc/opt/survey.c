@@ -13,6 +13,7 @@ typedef struct {
     Seen *table;
     uint32_t cap, len;
     int root;                    /* as in Term */
+    uint16_t chain;              /* indices that the value walked is part of, each of the next one's */
     bool row, ok;
 } Walk;
 
@@ -89,7 +90,10 @@ static void walk_view(Walk *w, Id id, const Map *m, uint8_t phase)
     for (int i = map_new_index(w->gr->g, id, m, &in); i < in.nindex; i++) {
         Map at;
         map_index(&in, i, &at);
+        w->chain++;
+        if (w->chain > w->s->chain) w->s->chain = w->chain;
         walk(w, in.index[i].node, &at, phase);
+        w->chain--;
     }
     walk(w, node_in(w->gr->g, id)[0], &in, phase);
 }

@@ -106,6 +106,17 @@ PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
+/* Checks and clamps int64 indices by the extent, of their shape and at least 1. As unsigned numbers the negative ones are the greatest, so that
+ * one comparison does. */
+static Id checked_index(Graph *g, Id i, Id extent)
+{
+    Id above = graph_cast(g, i, DT_uint64), limit = graph_cast(g, extent, DT_uint64);
+    if (!graph_check(g, graph_binary(g, OP_less, above, limit), CHECK_INDEX))
+        return 0;
+    Id one = broadcast_to(g, graph_const(g, DT_uint64, 1), node_shape(g, i), node_at(g, i)->rank);
+    return graph_cast(g, graph_binary(g, OP_minimum, above, graph_binary(g, OP_subtract, limit, one)), DT_int64);
+}
+
 /* Wraps, checks and clamps indices of an axis of extent n, as far as the graph does not show that there is no need. A failed check stops
  * the run, but values may be read before. */
 static Id index_in_range(Trace *t, Id i, int64_t n)
@@ -127,18 +138,7 @@ static Id index_in_range(Trace *t, Id i, int64_t n)
     Id zero = broadcast_to(g, graph_const(g, DT_int64, 0), shape, rank), extent = broadcast_to(g, graph_const(g, DT_int64, n), shape, rank);
     if (lo < 0)
         i = graph_where(g, graph_binary(g, OP_less, i, zero), graph_binary(g, OP_add, i, extent), i);
-    Id ok = 0;
-    if (hi >= n)
-        ok = graph_binary(g, OP_less, i, extent);
-    if (lo < -n) {
-        Id low = graph_binary(g, OP_less_equal, zero, i);
-        ok = ok ? graph_binary(g, OP_logical_and, low, ok) : low;
-    }
-    if (ok && !graph_check(g, ok, CHECK_INDEX))
-        return 0;
-    if (lo < -n)
-        i = graph_binary(g, OP_maximum, i, zero);
-    return hi >= n ? graph_binary(g, OP_minimum, i, broadcast_to(g, graph_const(g, DT_int64, n - 1), shape, rank)) : i;
+    return lo < -n || hi >= n ? checked_index(g, i, extent) : i;
 }
 
 /* As index_in_range(), of an axis whose extent is the int64 scalar n. */
@@ -151,12 +151,8 @@ static Id index_in_extent(Trace *t, Id i, Id n)
     const Dim *shape = node_shape(g, i);
     int rank = node_at(g, i)->rank;
     Id zero = broadcast_to(g, graph_const(g, DT_int64, 0), shape, rank), extent = broadcast_to(g, n, shape, rank);
-    Id one = broadcast_to(g, graph_const(g, DT_int64, 1), shape, rank);
     i = graph_where(g, graph_binary(g, OP_less, i, zero), graph_binary(g, OP_add, i, extent), i);
-    Id ok = graph_binary(g, OP_logical_and, graph_binary(g, OP_less_equal, zero, i), graph_binary(g, OP_less, i, extent));
-    if (!graph_check(g, ok, CHECK_INDEX))
-        return 0;
-    return graph_binary(g, OP_maximum, graph_binary(g, OP_minimum, i, graph_binary(g, OP_subtract, extent, one)), zero);
+    return checked_index(g, i, extent);
 }
 
 PyObject *prim_bounds(PyObject *m, PyObject *o)

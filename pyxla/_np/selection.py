@@ -288,12 +288,6 @@ COMBINING |= {"mod": "remainder", "true_divide": "divide"}
 
 # ---- sorted tables ----
 
-def precedes(a, v):
-    """a < v in the order of NumPy's sort, where NaN is last."""
-    less = np.less(a, v)
-    return less if a.dtype.kind != "f" else np.logical_or(less, np.logical_and(np.isnan(v), np.logical_not(np.isnan(a))))
-
-
 @implements(np.searchsorted)
 @method("searchsorted")
 def searchsorted(a, v, side="left", sorter=None):
@@ -309,15 +303,24 @@ def searchsorted(a, v, side="left", sorter=None):
     return scalar(search(a, v, side))
 
 
+def halving(a, shape, precedes):
+    """How many elements of a vector, of which those that precede come first: a binary search per element, without branches."""
+    found, n = _core.full(shape, INT, 0), a.shape[0]
+    while n > 1:                                                      # the answer is in found ... found + n
+        half = n // 2
+        found = _core.where(precedes(_core.gather(a, (found + (half - 1),))), found + half, found)
+        n -= half
+    return found + _core.cast(precedes(_core.gather(a, (found,))), INT) if n else found
+
+
 def search(a, v, side):
-    """How many elements of the sorted table a precede v (side 'right': or equal it): a binary search per element, bit by bit."""
-    found, n = _core.full(v.shape, INT, 0), a.shape[0]
-    for k in reversed(range(n.bit_length())):
-        ahead = found + (1 << k)
-        there = _core.gather(a, (np.minimum(ahead, n) - 1,))
-        before = precedes(there, v) if side == "left" else np.logical_not(precedes(v, there))
-        found = _core.where(np.logical_and(before, np.less_equal(ahead, n)), ahead, found)
-    return found
+    """How many elements of the sorted table a are less than v (side 'right': or equal it), NaN being the greatest."""
+    compare = np.less if side == "left" else np.less_equal
+    found = halving(a, v.shape, lambda x: compare(x, v))
+    if a.dtype.kind != "f":
+        return found
+    numbers = a.shape[0] if side == "right" else halving(a, (), lambda x: np.logical_not(np.isnan(x)))
+    return _core.where(np.isnan(v), numbers, found)
 
 
 @implements(np.digitize)
@@ -330,8 +333,8 @@ def digitize(x, bins, right=False):
         return scalar(search(bins, x, side))
     up, down = (f(bins[:-1], bins[1:]).all() for f in (np.less_equal, np.greater_equal))
     _core.check(np.logical_or(up, down), "value")
-    falling = bins.size - search(bins[::-1], x, "right" if right else "left")
-    return scalar(_core.where(up, search(bins, x, side), falling))
+    found = search(_core.where(up, bins, bins[::-1]), x, side)
+    return scalar(_core.where(up, found, bins.size - found))
 
 
 # ---- counts ----

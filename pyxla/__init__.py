@@ -39,6 +39,7 @@ from ._core import (
     TraceError,
     UnsupportedError,
 )
+from ._tune import load_tuning, tune
 
 __version__ = "0.1.0"
 
@@ -60,11 +61,13 @@ __all__ = [
     "eval_shape",
     "get_num_threads",
     "jit",
+    "load_tuning",
     "memory_info",
     "nn",
     "register_tree",
     "set_num_threads",
     "trim_memory",
+    "tune",
     "xp",
 ]
 

@@ -48,6 +48,14 @@ def _threads(value, what):
     return n
 
 
+def _tune_seconds(value):
+    """The option `tune` in seconds; 0: off."""
+    seconds = 10.0 if value is True else float(value)
+    if not 0 <= seconds <= 86400:
+        raise ValueError(f"tune: True, or seconds up to a day, not {value}")
+    return seconds
+
+
 def jit(
     fn=None,
     *,
@@ -59,6 +67,7 @@ def jit(
     fma=False,
     fastmath=False,
     check_nan=False,
+    tune=False,
 ):
     """Compile a NumPy function for the types and shapes that it is called with.
 
@@ -84,6 +93,9 @@ def jit(
     check_nan : bool
         Raise FloatingPointError, naming the line, where an operation makes a NaN of operands without one. For finding errors: it costs
         time.
+    tune : bool or float
+        Measure other schedules at the first call of each signature, for so many seconds (True: 10), and keep the fastest. `pyxla.tune`
+        has more.
 
     Returns
     -------
@@ -135,6 +147,7 @@ def jit(
         bool(fma),
         bool(fastmath),
         bool(check_nan),
+        _tune_seconds(tune),
     )
 
     def decorate(fn):

@@ -5,7 +5,7 @@
 A program is the text of a function. It is made line by line: a random line stays if NumPy runs it, so programs are legal by construction
 and a failure prints as source that can be pasted into a test. `exact` programs use only operations whose bits are NumPy's; `loose`
 ones use elementary functions, float sums and products of matrices, nothing that jumps, and are compared with a tolerance, half of them under fastmath.
-Two in five have a donated argument; one in three is called with constants, too. Each program is called four times: traced, with new values, in other memory layouts, and after a captured array has changed."""
+Two in five have a donated argument; one in three is called with constants too, one in three under other schedules. Each program is called four times: traced, with new values, in other memory layouts, and after a captured array has changed."""
 import argparse
 import random
 import re
@@ -17,6 +17,7 @@ import numpy as np
 from checking import clone, layouts, same
 
 import pyxla
+from pyxla import _tune
 
 # (Not uint32: what NumPy makes of a NaN stored there depends on where in the array it is.)
 EXACT_DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint64", "uint64", "float16", "float32", "float64", "float64"]
@@ -326,6 +327,8 @@ def compare(program, text=None):
         assert program.dynamic or a == b, f"call {call}: of results, then arguments, these share memory: {b} instead of {a}"
     if len(text) % 3 == 0:
         with_constants(program, f, g, exact if program.kind == "exact" else loose)
+    elif len(text) % 3 == 1 and not donated:
+        with_knobs(program, g)
 
 
 def with_constants(program, f, g, tolerance):
@@ -345,6 +348,35 @@ def with_constants(program, f, g, tolerance):
     if program.kind == "exact" or settled([want, args]):
         for again in range(2):
             same(want, g(*constants), where=f"call {again} with constants: result", **tolerance)
+
+
+def with_knobs(program, g):
+    """Other schedules give the same bits."""
+    pyxla._core._tuning_watch(True)
+    try:
+        g._replan()
+        want_args = program.arguments(0)
+        want = g(*want_args)
+        keys = {row[0] for row in g.lower(*program.arguments(0)).compile()._tunable}
+        for key in keys:
+            pyxla._core._tuning_set(key, random_knobs(program.random))
+        g._replan()
+        args = program.arguments(0)
+        got = g(*args)
+        for key in keys:
+            pyxla._core._tuning_set(key, None)
+    finally:
+        pyxla._core._tuning_watch(False)
+        g._replan()
+    same(want, got, where="result under other knobs")
+    same(want_args, args, where="arguments under other knobs")
+
+
+def random_knobs(r):
+    knobs = {}
+    for _ in range(r.randint(1, 8)):
+        knobs.update(r.choice(r.choice(_tune.CANDIDATES[r.choice(["product", "loop"])])))
+    return {name: r.choice([value, value // 7 + 1]) for name, value in knobs.items()}
 
 
 def aliases(results, args):

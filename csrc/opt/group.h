@@ -71,6 +71,7 @@ typedef struct {
     VEC(Group) groups;           /* groups.at[0] is none */
     VEC(Id) out_base;            /* per graph output: the node whose buffer it is (a reshape shares its input's) */
     uint32_t *copy_group;        /* per graph input: the group that makes a C-contiguous copy of it, 0: there is none */
+    Knobs knobs;                 /* of the group that is being scheduled */
     uint32_t nnodes;             /* buffer ids from here on are no nodes: copies of the inputs, by number, then what buffers.c adds */
 } Grouping;
 
@@ -189,11 +190,16 @@ typedef struct {
     int64_t grid, scratch;
     float ns;
     bool once;                   /* see Launch */
+    uint16_t workers;
+    uint64_t key;
+    int64_t m, n, k;
 } Draft;
 typedef VEC(Draft) Drafts;
 
 /* Appends the launches of group n; false with an error. */
 bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out);
+/* schedule_group() with the knobs that target->tuning has for the group, if it has any. */
+bool schedule_tuned(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out);
 /* Appends the launch of group n, a host call (host.c). */
 bool host_schedule(Grouping *gr, uint32_t n, const Buffers *buffers, Drafts *out);
 /* ---- merge.c ---- */

@@ -108,7 +108,8 @@ static bool add_launch(Build *s, const Draft *d)
     Launch *l = vec_push(s->arena, &p->launches);
     if (!l) return false;
     *l = (Launch){ .host = d->host ? keep_host(s->arena, d->host) : NULL, .kernel = d->host ? 0 : intern_kernel(s, d->kernel), .words = p->words.len, .nwords = d->words.len, .patches = p->patches.len,
-                   .npatches = d->patches.len, .grid = d->grid, .scratch = d->scratch, .ns = d->ns, .once = d->once };
+                   .npatches = d->patches.len, .grid = d->grid, .scratch = d->scratch, .ns = d->ns, .once = d->once,
+                   .workers = d->workers, .key = d->key, .m = d->m, .n = d->n, .k = d->k };
     if (arena_err(s->arena)->kind) return false;
     for (uint32_t i = 0; i < d->words.len; i++) {
         int64_t *w = vec_push(s->arena, &p->words);
@@ -187,7 +188,7 @@ static Plan *plan_build(Arena *a, Arena *work, Grouping *gr, const Survey *surve
     const Graph *g = gr->g;
     Drafts each = { 0 }, drafts = { 0 };
     for (uint32_t n = 1; n < gr->groups.len; n++)
-        if (!(gr->groups.at[n].host ? host_schedule(gr, n, b, &each) : schedule_group(gr, n, &surveys[n], b, &each))) return NULL;
+        if (!(gr->groups.at[n].host ? host_schedule(gr, n, b, &each) : schedule_tuned(gr, n, &surveys[n], b, &each))) return NULL;
     for (uint32_t i = 0; i < b->copies.len; i++)
         if (!schedule_copy(gr, b->copies.at[i].shape, b->copies.at[i].from, b->copies.at[i].to, b, &each)) return NULL;
     if (!merge_small(gr, b, &each, &drafts) || !keep_mark(gr, b, &drafts)) return NULL;

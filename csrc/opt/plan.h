@@ -7,8 +7,10 @@
 #pragma once
 #include "base/cpu.h"
 #include "opt/kernel.h"
+#include "opt/tune.h"
 
-typedef struct { CpuLevel level; int vector_bytes; size_t l1, l2; bool checked, vnni; } Target;
+/* tuning: knobs of schedules that were measured to be better; NULL: none were. */
+typedef struct { CpuLevel level; int vector_bytes; size_t l1, l2; bool checked, vnni; const Tuning *tuning; } Target;
 
 /* Layout of one graph input in the call to be planned. Address = element 0; strides in bytes; those of extents 0 and 1 are read as 0;
  * swapped: its elements are in the other byte order; constant: its contents are the same in every run at this address. */
@@ -48,6 +50,9 @@ typedef struct {
     float ns;                /* estimated time of all points on one core */
     const HostCall *host;    /* the launch is this call and no kernel; NULL: a kernel */
     bool once;               /* computes from constant inputs alone: carried out once, not in every run (keep.c) */
+    uint16_t workers;        /* most threads, 0: as its time allows */
+    uint64_t key;            /* in the table of knobs, of the group it is part of; 0: it has none (tuning off, or several groups) */
+    int64_t m, n, k;         /* extents of the group's product; k 0: it is another loop, of m points */
 } Launch;
 
 /* A value that launches `once` leave for the others. Plans with equal recipes compute equal values of equal inputs. */

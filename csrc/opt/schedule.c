@@ -11,6 +11,7 @@
  * schedule_loops.c chooses the loops, schedule_phase.c fills them. Choices depend on extents by class, on strides and on the target, never
  * on the number of threads. */
 #include <string.h>
+#include "base/hash.h"
 #include "opt/schedule.h"
 
 enum {
@@ -50,7 +51,8 @@ static void form_columns(Lower *l, int blocked, int32_t block)
     uint32_t at[MAX_DOMAIN + 2];
     bool walks = l->gp->reduced != 0;
     int64_t extent = l->vec >= 0 ? l->loop[l->vec].extent : 0;
-    int32_t vec_block = walks ? (extent > l->lanes ? l->lanes : 0) : extent > LONG_LOOP ? BLOCK : 0;
+    int32_t block_knob = l->gr->knobs.at[KNOB_block], longest = block_knob ? block_knob : LONG_LOOP;
+    int32_t vec_block = walks ? (extent > l->lanes ? l->lanes : 0) : extent > longest ? block_knob ? block_knob : BLOCK : 0;
     for (int i = 0; i < l->nloops; i++)
         l->loop[i].axis = lower_axis(l, l->loop[i].extent, i == blocked ? block : i == l->vec ? vec_block : 0);
     make_tiles(l, l->lanes ? l->lanes : 1);
@@ -115,6 +117,7 @@ bool draft_end(Lower *l)
     l->d->kernel = l->k;
     l->d->grid = kernel_grid(l->k, l->d->words.at);
     l->d->ns = estimate(l);
+    l->d->workers = (uint16_t)l->gr->knobs.at[KNOB_workers];
 #ifdef PYXLA_DEBUG
     if (!kernel_verify(l->k, l->err)) return false;
 #endif
@@ -144,12 +147,59 @@ bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buf
     if (l.vec >= 0) l.lanes = choose_lanes(&l, rows);
     int split = choose_split(&l, &block);
     if (split >= 0) return schedule_split(&l, split, block, out);
+    if (l.vec >= 0 && !rows) l.lanes = knob_lanes(&l);
     int blocked = choose_blocks(&l, &block);
     if (l.gp->inner) form_nested(&l, blocked, block);
     else if (rows) form_rows(&l, blocked, block);
     else if (choose_turn(&l) >= 0) form_turned(&l);
     else form_columns(&l, blocked, block);
     return draft_end(&l);
+}
+
+/* What the group's launches do, for their key and for those who choose knobs. */
+static void note_key(Grouping *gr, uint32_t n, Drafts *out, uint32_t first)
+{
+    const Group *gp = &gr->groups.at[n];
+    uint64_t key = 0;
+    int64_t m = 1, k = 0, columns = 0;
+    for (uint32_t i = first; i < out->len; i++) {
+        const Draft *d = &out->at[i];
+        key = hash_mix(key, hash_bytes(d->words.at, d->words.len * sizeof *d->words.at, kernel_hash(d->kernel)));
+    }
+    for (int i = 0; i < gp->naxes; i++) m *= gp->extent[i];
+    if (gp->dot) {
+        const Node *dot = node_at(gr->g, gp->dot);
+        m = node_shape(gr->g, gp->dot)[dot->rank - 2];
+        columns = node_shape(gr->g, gp->dot)[dot->rank - 1];
+        k = gp->extent[gp->naxes];
+    }
+    for (uint32_t i = first; i < out->len; i++) {
+        Draft *d = &out->at[i];
+        d->key = key ? key : 1, d->m = m, d->n = columns, d->k = k;
+    }
+}
+
+bool schedule_tuned(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out)
+{
+    const Tuning *t = gr->target->tuning;
+    uint32_t first = out->len, nbuffers = buffers->at.len, last;
+    if (!schedule_group(gr, n, survey, buffers, out)) return false;
+    if (!t || (!t->len && !t->watch) || out->len == first) return true;
+    note_key(gr, n, out, first);
+    const Draft like = out->at[first];
+    const Knobs *knobs = tuning_find(t, like.key);
+    if (!knobs) return true;
+    out->len = first;                                         /* as if nothing had been scheduled */
+    buffers->at.len = nbuffers;
+    gr->knobs = *knobs;
+    bool ok = schedule_group(gr, n, survey, buffers, out);
+    gr->knobs = (Knobs){ 0 };
+    last = ok ? out->len : first;
+    for (uint32_t i = first; i < last; i++) {
+        Draft *d = &out->at[i];
+        d->key = like.key, d->m = like.m, d->n = like.n, d->k = like.k;
+    }
+    return ok;
 }
 
 bool schedule_copy(Grouping *gr, Id shape, Id from, Id to, Buffers *buffers, Drafts *out)

@@ -22,6 +22,8 @@ int native_lanes(const Lower *l);
 int choose_vector(const Lower *l);
 /* Lanes of the vector loop l->vec; rows: it is reduced. */
 int choose_lanes(const Lower *l, bool rows);
+/* The lanes that a knob asks for, for a kept vector loop; l->lanes where there is none, or rounding would depend on it. */
+int knob_lanes(const Lower *l);
 /* The product of the extents of the reduced loops but inner ones, or of the kept ones. */
 int64_t extents(const Lower *l, bool reduced);
 /* The largest power of two <= x, within [1, most]. */

@@ -271,6 +271,56 @@ static void choose(Product *p)
     }
 }
 
+/* ---- knobs ---- */
+
+enum { KNOB_SCRATCH = 4 << 20 };         /* most bytes of a tile that knobs may ask for */
+
+static bool is_packed(const Product *p, const Operand *o) { return o->line >= 0 && !repeats(p, o); }
+
+/* Whether the micro-kernel runs along k, which rounds in another order. */
+static bool runs_along_k(const Product *p)
+{
+    const Operand *a = &p->a, *b = &p->b;
+    bool pa = is_packed(p, a), pb = is_packed(p, b);
+    bool along_n = pb ? b->line == p->in : b->step[p->in] == p->item;
+    return !along_n && (pa || a->step[p->ik] == p->item) && (pb ? b->line == p->ik : b->step[p->ik] == p->item);
+}
+
+static void knob_pack(Product *p)
+{
+    const int32_t *knob = p->gr->knobs.at;
+    Operand a = p->a, b = p->b;
+    bool along = runs_along_k(p);
+    if (is_bytes(p)) return;
+    if (knob[KNOB_pack_a] == 1) p->a.line = -1;
+    if (knob[KNOB_pack_a] == 2 && p->a.line < 0 && p->k > 1 && p->m > 1) p->a.row = p->im, p->a.line = p->ik;
+    if (knob[KNOB_pack_b] == 1) p->b.line = -1;
+    if (knob[KNOB_pack_b] == 2 && p->b.line < 0 && p->k > 1 && p->n > 1) p->b.row = p->ik, p->b.line = p->in;
+    if (runs_along_k(p) != along) p->a = a, p->b = b;
+}
+
+/* A block that a knob asks for: 0 (all) where it holds the extent. */
+static int32_t knob_block(int32_t knob, int64_t extent, int64_t unit, int32_t now)
+{
+    if (!knob) return now;
+    return knob < 0 || extent <= knob ? 0 : (int32_t)round_up(knob, unit);
+}
+
+/* What a tuner found, in place of what was chosen. Blocks of columns stay where reductions run over them: these round by blocks. */
+static void apply_knobs(Product *p)
+{
+    const int32_t *knob = p->gr->knobs.at;
+    int64_t lanes = p->gr->target->vector_bytes / p->item;
+    int32_t rows = knob_block(knob[KNOB_rows], p->m, 1, p->block[p->im]), columns = p->block[p->in];
+    knob_pack(p);
+    if (!p->l.gp->reduced) columns = knob_block(knob[KNOB_columns], p->n, lanes ? lanes : 1, columns);
+    int64_t tile = (rows ? rows : p->m) * (columns && !p->l.gp->reduced ? columns : p->n) * p->item;
+    if (tile <= KNOB_SCRATCH || p->direct) p->block[p->im] = rows, p->block[p->in] = columns;
+    if (!is_bytes(p)) p->block[p->ik] = knob_block(knob[KNOB_depth], p->k, 32, p->block[p->ik]);
+    if (knob[KNOB_order]) p->bits = (p->bits & ~(uint32_t)DOT_ROWS_FIRST) | (knob[KNOB_order] == 2 ? DOT_ROWS_FIRST : 0);
+    if (knob[KNOB_tile] > 0) p->rows = (uint8_t)least(knob[KNOB_tile], 8);
+}
+
 /* ---- the kernel ---- */
 
 static uint32_t read_operand(Lower *l, const Operand *o)
@@ -448,6 +498,7 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     find_operands(p);
     p->direct = sole_root(&p->l);
     choose(p);
+    apply_knobs(p);
     if (p->a.line >= 0 && (is_bytes(p) || !repeats(p, &p->a)) && !pack(p, &p->a, out)) return false;
     if (p->b.line >= 0 && !repeats(p, &p->b) && !pack(p, &p->b, out)) return false;
     return multiply(p, out);

@@ -172,3 +172,11 @@ int choose_lanes(const Lower *l, bool rows)
     int lanes = native * times;
     return lanes > 128 ? 128 : lanes;
 }
+
+int knob_lanes(const Lower *l)
+{
+    int vectors = l->gr->knobs.at[KNOB_vectors];
+    if (vectors <= 0 || l->gp->scan || l->gp->inner) return l->lanes;
+    int lanes = native_lanes(l) * floor_pow2(vectors, 16);
+    return lanes > 128 || lanes > l->loop[l->vec].extent ? l->lanes : lanes;
+}

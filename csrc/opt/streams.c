@@ -40,7 +40,8 @@ void mark_streams(Lower *l)
     const Target *target = l->gr->target;
     int64_t all = 0;
     for (uint32_t i = 0; i < l->arrays.len; i++) all += l->buffers->at.at[l->arrays.at[i].buffer].bytes;
-    if (all <= (int64_t)target->l2) return;
+    int ahead = l->gr->knobs.at[KNOB_ahead];
+    if (ahead ? ahead == 1 : all <= (int64_t)target->l2) return;
     for (uint32_t i = 0; i < l->k->accesses.len; i++) {
         Access *x = &l->k->accesses.at[i];
         x->streams = array_bytes(l, x->array) > (int64_t)target->l1 && leads(l, i);

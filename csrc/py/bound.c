@@ -3,6 +3,7 @@
 #include "py/error.h"
 #include "py/staged.h"
 #include "py/state.h"
+#include "py/tuning.h"
 
 enum { MAX_BOUNDS = 16 };
 
@@ -148,7 +149,7 @@ static bool make_plan(Bound *b, const Record *r, PlanInput *in, PlanOutput *out)
     for (uint32_t k = 0; k < e->noutputs; k++)
         out[k] = (PlanOutput){.into = e->outputs[k].into, .ordered = e->outputs[k].ordered};
     const Cpu *cpu = cpu_host();
-    Target target = {cpu->level, cpu->vector_bytes, cpu->l1, cpu->l2, state.checked, cpu->vnni};
+    Target target = {cpu->level, cpu->vector_bytes, cpu->l1, cpu->l2, state.checked, cpu->vnni, tuning_table()};
     b->plan = plan_make(b->arena, g, in, out, &target);
     if (!b->plan)
         error_raise(&b->err, e->trace);

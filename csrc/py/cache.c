@@ -205,6 +205,14 @@ void cache_clear(Cache *c)
             cache_remove(c, c->chain[k]);
 }
 
+void cache_replan(Cache *c)
+{
+    cache_last(c, NULL);
+    for (int k = 0; k < CACHE_BUCKETS; k++)
+        for (Entry *e = c->chain[k]; e; e = e->next)
+            entry_clear_bounds(e);
+}
+
 int cache_traverse(const Cache *c, visitproc visit, void *arg)
 {
     for (int k = 0; k < CACHE_BUCKETS; k++)

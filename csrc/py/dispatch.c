@@ -176,13 +176,41 @@ static Bound *bound_for(Call *c, const Record *r, Registers *regs, Pending **wai
     return b;
 }
 
+/* Lets pyxla/_tune.py measure schedules for the plan that was just made; false with an exception. */
+static bool tune_first(Call *c)
+{
+    PyObject *tune = state_import(&state.tune_first, "pyxla._tune", "first_call");
+    PyObject *args = tune ? PyTuple_New(c->nargs) : NULL, *kwargs = args ? PyDict_New() : NULL;
+    for (Py_ssize_t k = 0; kwargs && k < c->nargs; k++)
+        PyTuple_SET_ITEM(args, k, Py_NewRef(c->args[k]));
+    for (Py_ssize_t k = 0; kwargs && c->kwnames && k < PyTuple_GET_SIZE(c->kwnames); k++)
+        if (PyDict_SetItem(kwargs, PyTuple_GET_ITEM(c->kwnames, k), c->args[c->nargs + k]) < 0)
+            Py_CLEAR(kwargs);
+    c->jit->tuning = true;
+    PyObject *done = kwargs ? PyObject_CallFunction(tune, "OOOd", (PyObject *)c->jit, args, kwargs, c->jit->tune) : NULL;
+    c->jit->tuning = false;
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
 static PyObject *call_missed(Call *c, const Record *r)
 {
     for (;;) {
         Registers regs = {.at = regs.buffer};
         Pending *wait = NULL;
         PyObject *result = NULL;
+        uint64_t misses = c->jit->misses;
         Bound *b = bound_for(c, r, &regs, &wait);
+        if (b && c->jit->tune > 0 && !c->jit->tuning && misses != c->jit->misses) {
+            bound_unref(b);
+            registers_clear(&regs);
+            if (!tune_first(c))
+                return NULL;
+            regs = (Registers){.at = regs.buffer};
+            b = bound_for(c, r, &regs, &wait);
+        }
         if (b) {
             cache_last(&c->jit->cache, b);
             result = run_bound(b, r, &regs, c);

@@ -105,6 +105,30 @@ static PyObject *compiled_buffers(PyObject *self, void *Py_UNUSED(closure))
     return list;
 }
 
+/* What a tuner can choose for: (key, m, n, k, estimated ns) of each launch that has a key; k 0: m points of a loop. */
+static PyObject *compiled_tunable(PyObject *self, void *Py_UNUSED(closure))
+{
+    const Plan *p = plan_of(self);
+    PyObject *list = PyList_New(0);
+    for (uint32_t k = 0; list && p && k < p->launches.len; k++) {
+        const Launch *l = &p->launches.at[k];
+        PyObject *row = l->key && !l->once ? Py_BuildValue("(KLLLd)", (unsigned long long)l->key, (long long)l->m, (long long)l->n, (long long)l->k, (double)l->ns) : NULL;
+        if (row && PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+        if (PyErr_Occurred())
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Whether a call changes its arguments. */
+static PyObject *compiled_writes(PyObject *self, void *Py_UNUSED(closure))
+{
+    const Bound *b = ((Compiled *)self)->bound;
+    return PyBool_FromLong(b->entry->nwritten || b->any_donated);
+}
+
 static PyObject *compiled_peak(PyObject *self, void *Py_UNUSED(closure)) { return PyLong_FromLongLong(plan_of(self) ? plan_of(self)->peak : 0); }
 static PyObject *compiled_workspace(PyObject *self, void *Py_UNUSED(closure)) { return PyLong_FromLongLong(plan_of(self) ? plan_of(self)->workspace : 0); }
 static PyObject *compiled_launches(PyObject *self, void *Py_UNUSED(closure)) { return PyLong_FromUnsignedLong(plan_of(self) ? plan_of(self)->launches.len : 0); }
@@ -118,6 +142,8 @@ static PyGetSetDef compiled_getset[] = {
     {"kernels", compiled_kernels, NULL, "texts of the distinct kernels", NULL},
     {"launches", compiled_launches, NULL, "number of kernel launches of one call", NULL},
     {"buffers", compiled_buffers, NULL, "(kind, dtype, bytes) of each buffer", NULL},
+    {"_tunable", compiled_tunable, NULL, NULL, NULL},
+    {"_writes", compiled_writes, NULL, NULL, NULL},
     {"peak_bytes", compiled_peak, NULL, "most bytes of temporaries and results at one time", NULL},
     {"workspace_bytes", compiled_workspace, NULL, "bytes of temporaries", NULL},
     {"llvm_ir", compiled_llvm_ir, NULL, "LLVM IR of the kernels", NULL},

@@ -37,6 +37,8 @@ typedef struct {
     TraceOptions options;
     int threads;
     bool warned;
+    double tune;                  /* seconds for which new plans are tuned, 0: they are not */
+    bool tuning;                  /* this is being done */
     Cache cache;
     uint64_t hits, misses, traces;
     Costs costs;
@@ -86,6 +88,8 @@ void cache_add(Cache *c, Entry *e);
 /* Makes b the latest call's bound, unless its entry has left the cache; NULL: none is. */
 void cache_last(Cache *c, Bound *b);
 void cache_clear(Cache *c);
+/* Drops the bounds of all entries: the next calls plan again. */
+void cache_replan(Cache *c);
 int cache_traverse(const Cache *c, visitproc visit, void *arg);
 /* The pending compilation of a signature by another thread (a reference), or NULL. */
 Pending *pending_find(Cache *c, const Record *r);

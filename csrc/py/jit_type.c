@@ -55,11 +55,12 @@ static bool copy_attributes(PyObject *self, PyObject *fn)
 
 static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"fn", "static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "threads", "fma", "fastmath", "check_nan", NULL};
+    static char *names[] = {"fn", "static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "threads", "fma", "fastmath", "check_nan", "tune", NULL};
     PyObject *fn, *nums, *argnames, *donums, *donames;
     int threads, fma, fastmath, nan;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!O!O!ippp:Jit", names, &fn, &PyTuple_Type, &nums, &PyTuple_Type, &argnames, &PyTuple_Type,
-                                     &donums, &PyTuple_Type, &donames, &threads, &fma, &fastmath, &nan) || !check_callable(fn))
+    double tune;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!O!O!ipppd:Jit", names, &fn, &PyTuple_Type, &nums, &PyTuple_Type, &argnames, &PyTuple_Type,
+                                     &donums, &PyTuple_Type, &donames, &threads, &fma, &fastmath, &nan, &tune) || !check_callable(fn))
         return NULL;
     if (threads < 0) {
         PyErr_SetString(PyExc_ValueError, "threads: a positive number, or None for the default");
@@ -71,6 +72,7 @@ static PyObject *jit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     jit->vectorcall = jit_vectorcall;
     jit->fn = Py_NewRef(fn);
     jit->threads = threads;
+    jit->tune = tune;
     jit->options = (TraceOptions){(uint8_t)((fastmath ? MODE_FMA | MODE_FAST : fma ? MODE_FMA : 0) | (nan ? MODE_CHECK_NAN : 0)), op_limit()};
     if (!(jit->name = function_name(fn)) || !(jit->text = PyUnicode_AsUTF8(jit->name))
         || !signature_init(&jit->signature, fn, nums, argnames, donums, donames) || !copy_attributes((PyObject *)jit, fn))
@@ -213,6 +215,13 @@ static PyObject *jit_cache_clear(PyObject *self, PyObject *Py_UNUSED(unused))
     Py_RETURN_NONE;
 }
 
+/* Drops all plans, not the traces. */
+static PyObject *jit_replan(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+    cache_replan(&((Jit *)self)->cache);
+    Py_RETURN_NONE;
+}
+
 /* ---- the type ---- */
 
 static PyMethodDef methods[] = {
@@ -220,6 +229,7 @@ static PyMethodDef methods[] = {
     {"cache_clear", jit_cache_clear, METH_NOARGS, "cache_clear()\n--\n\nForgets all traces and plans and sets the counters to 0."},
     {"lower", (PyCFunction)(void (*)(void))jit_lower, METH_FASTCALL | METH_KEYWORDS,
      "lower(*args, **kwargs)\n--\n\nTraces for these arguments (arrays or ShapeDtype) without calling: the graph, to be read or compiled."},
+    {"_replan", jit_replan, METH_NOARGS, NULL},
     {"__reduce__", jit_reduce, METH_NOARGS, NULL},
     {"__copy__", jit_copy, METH_NOARGS, NULL},
     {"__deepcopy__", jit_copy, METH_O, NULL},

@@ -9,6 +9,7 @@
 #include "py/log.h"
 #include "py/result.h"
 #include "py/tracer.h"
+#include "py/tuning.h"
 #include "run/memory.h"
 #include "run/pool.h"
 
@@ -239,7 +240,7 @@ static int module_exec(PyObject *module)
     import_umath1(-1);
     if (!intern_names() || !read_environment() || !error_module_init(module) || !tree_module_init() || !result_module_init() || !add_types(module)
         || !constant_module_init() || !jit_module_init(module) || !inspect_module_init(module) || !find_generator(module) || tracer_module_init(module) < 0
-        || !host_module_init(module))
+        || !host_module_init(module) || !tuning_module_init(module))
         return -1;
     if (Py_AtExit(compile_shutdown) < 0)        /* after all of Python's own handlers, which may still compile */
         return PyErr_SetString(PyExc_ImportError, "too many exit functions are registered in this process"), -1;

@@ -1,6 +1,7 @@
 #include "py/staged.h"
 #include "py/error.h"
 #include "py/state.h"
+#include "py/tuning.h"
 #include "run/memory.h"
 
 enum { MAX_CHILDREN = 64 };
@@ -71,7 +72,7 @@ static bool plan_node(StageNode *n, const Entry *e, const PlanInput *in, int thr
     for (uint32_t k = 0; out && k < g->outputs.len; k++)
         out[k] = n->stage ? (PlanOutput){.into = -1} : (PlanOutput){.into = e->outputs[k].into, .ordered = e->outputs[k].ordered};
     const Cpu *cpu = cpu_host();
-    Target target = {cpu->level, cpu->vector_bytes, cpu->l1, cpu->l2, state.checked, cpu->vnni};
+    Target target = {cpu->level, cpu->vector_bytes, cpu->l1, cpu->l2, state.checked, cpu->vnni, tuning_table()};
     n->plan = out ? plan_make(n->arena, g, in, out, &target) : NULL;
     PyMem_Free(out);
     if (!n->plan) {

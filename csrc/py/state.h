@@ -27,6 +27,7 @@
     X(fp_state)           /* lazy: NumPy's context variable of floating-point errors, and the state that ignores them */ \
     X(fp_quiet) \
     X(linalg_error)       /* lazy: numpy.linalg.LinAlgError */ \
+    X(tune_first)         /* lazy: pyxla._tune.first_call */ \
     X(shares_memory)      /* lazy: numpy.shares_memory */ \
     X(inspect_signature)  /* lazy: inspect.signature */ \
     X(str_dlpack)         /* interned names */ \

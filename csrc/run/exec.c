@@ -84,6 +84,7 @@ static int launch_workers(Run *r, const Launch *l)
     if (!r->threads) r->threads = pool_workers(r->exec->threads);
     int most = r->threads;
     if (ns < WORKER_NS * (float)most) most = (int)(ns / WORKER_NS);
+    if (l->workers && l->workers < most) most = l->workers;
     return l->grid < most ? (int)l->grid : most;
 }
 

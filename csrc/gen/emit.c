@@ -375,6 +375,12 @@ static LLVMValueRef slow_wide(Emit *e, LLVMValueRef mask, LLVMValueRef r, const 
     return v_select(e, mask, v_call(e, c->name, c->body, c->dt, e->lanes, false, a, b, NULL), r);
 }
 
+static LLVMValueRef slow_inline(Emit *e, LLVMValueRef mask, LLVMValueRef r, const Callee *c, LLVMValueRef a, LLVMValueRef b)
+{
+    (void)mask;
+    return c->body(e, c->dt, r, a, b);
+}
+
 LLVMValueRef v_rare(Emit *e, LLVMValueRef mask, LLVMValueRef r, const char *name, BodyFn *slow, Dtype dt, LLVMValueRef a, LLVMValueRef b)
 {
     return branch_rare(e, mask, r, &(Callee){slow, name, dt, b ? 2 : 1, e->lanes}, a, b, slow_scalar);
@@ -383,6 +389,11 @@ LLVMValueRef v_rare(Emit *e, LLVMValueRef mask, LLVMValueRef r, const char *name
 LLVMValueRef v_rare_wide(Emit *e, LLVMValueRef mask, LLVMValueRef r, const char *name, BodyFn *slow, Dtype dt, LLVMValueRef a, LLVMValueRef b)
 {
     return branch_rare(e, mask, r, &(Callee){slow, name, dt, b ? 2 : 1, e->lanes}, a, b, slow_wide);
+}
+
+LLVMValueRef v_mend(Emit *e, LLVMValueRef mask, LLVMValueRef r, BodyFn *mend, Dtype dt, LLVMValueRef a, LLVMValueRef b)
+{
+    return branch_rare(e, mask, r, &(Callee){mend, "", dt, 2, e->lanes}, a, b, slow_inline);
 }
 
 /* ---- constant tables ---- */

@@ -115,6 +115,8 @@ LLVMValueRef v_call(Emit *e, const char *name, BodyFn *body, Dtype dt, unsigned 
 LLVMValueRef v_rare(Emit *e, LLVMValueRef mask, LLVMValueRef r, const char *name, BodyFn *slow, Dtype dt, LLVMValueRef a, LLVMValueRef b);
 /* The same with a slow path on whole vectors: body gets all lanes, the mask's are kept. */
 LLVMValueRef v_rare_wide(Emit *e, LLVMValueRef mask, LLVMValueRef r, const char *name, BodyFn *slow, Dtype dt, LLVMValueRef a, LLVMValueRef b);
+/* r, or mend(r, a, b) if some lane is in the mask: on all lanes, in the rare branch itself. */
+LLVMValueRef v_mend(Emit *e, LLVMValueRef mask, LLVMValueRef r, BodyFn *mend, Dtype dt, LLVMValueRef a, LLVMValueRef b);
 
 /* A new block of e->fn; the builder does not move. */
 LLVMBasicBlockRef v_block(Emit *e, const char *name);

@@ -70,14 +70,19 @@ extern const Table log_table[2], log2_table[2], log10_table[2];  /* of 1 / inver
 extern const Table exp_table[2];                          /* 2^(i / 16) */
 /* table[index & 15] */
 Value table_lookup(Emit *e, Dtype dt, const double *table, Value index);
+/* The same by the top 5 bits of m, of 6 bits each so that m times it less 1 is exact in float32; and minus log2 of them, hi of 15 bits behind the point. */
+extern const double fine_inverse[32], fine_log2_hi[32], fine_log2_lo[32];
+/* table[index & 31], float32 */
+Value table_lookup32(Emit *e, const double *table, Value index);
 /* y 2^floor(n), rounded once */
 Value x86_scalef(Emit *e, Dtype dt, Value y, Value n);
-/* floor(log2 |x|) and |x| / 2^that; denormals too. */
+/* floor(log2 |x|) and |x| / 2^that, the latter NaN of negative numbers or (abs) not; denormals too. */
 Value x86_getexp(Emit *e, Dtype dt, Value x);
 Value x86_getmant(Emit *e, Dtype dt, Value x);
+Value x86_getmant_abs(Emit *e, Dtype dt, Value x);
 /* x rounded towards zero as int32, or float64 as int64; the least integer where it does not fit. */
 Value x86_convert(Emit *e, Dtype dt, Value x, Dtype out);
 /* y, or what `answers` says for x's class. Classes, four bits each from the lowest: quiet and signalling NaN, 0, 1, -inf, inf, below 0, above 0;
  * answers: 0 keeps y, 1 is x, 2 the NaN, 3 a NaN, 4 -inf, 5 inf. */
-typedef enum { ANSWERS_LOG = 0x03530422, ANSWERS_POWER = 0x03550422, ANSWERS_CBRT = 0x00540122 } Answers;
+typedef enum { ANSWERS_LOG = 0x03530422, ANSWERS_POWER = 0x03550422, ANSWERS_POWER_ABS = 0x00550422, ANSWERS_CBRT = 0x00540122 } Answers;
 Value x86_fixup(Emit *e, Dtype dt, Value y, Value x, Answers answers);

@@ -11,9 +11,10 @@ static const Constant two_thirds = {0x1.5555555555555p-1, 0x1.5555555555555p-55}
 static const double pow_tail[] = {-0x1.000000000003bp-2, 0x1.999999999bafdp-3, -0x1.55555554d4450p-3, 0x1.249249011f94bp-3, -0x1.0000018982869p-3,
                                   0x1.c71defe1749cdp-4, -0x1.99a65721138a1p-4, 0x1.7212b6c5524d8p-4, -0x1.22eb8f567ad40p-4};
 
-/* The same without f^3/3 taken out, and e^r = 1 + r (c[0] + ...), both to 2^-38 */
-static const double log_rough_c[] = {0x1.555554f972aacp-2, -0x1.00000b8ee3bbep-2, 0x1.99a20209b409cp-3, -0x1.552ff5140a51fp-3, 0x1.0ce0789312efbp-3};
-static const double exp_rough_c[] = {0x1.fffffffb0fcebp-1, 0x1.fffffffc8c563p-2, 0x1.5557e66520307p-3, 0x1.555799560cd62p-5};
+/* log(1 + f) = f - f^2/2 + f^3 (c[0] + ...) for f in [-1/48, 1/32], error 2^-35 f; 2^r = 1 + r (c[0] + ...) for |r| <= 1/11, error 2^-30 */
+static const double pow_tail32[] = {0x1.555554p-2, -0x1.ffffcap-3, 0x1.99eaa6p-3, -0x1.576d1p-3};
+static const double exp2_tail32[] = {0x1.62e43p-1, 0x1.ebfbep-3, 0x1.c6c2e2p-5, 0x1.3b337p-7};
+static const Constant log2_e = {0x1.715476p0, 0x1.4ae0cp-26};
 
 /* m^(-1/3) for m in [1, 2), error 2^-14 */
 static const double cbrt_seed[] = {0x1.ab85bcp0, -0x1.2c426p0, 0x1.641754p-1, -0x1.c51a36p-3, 0x1.d471eap-6};
@@ -135,42 +136,78 @@ static Value power_float64(Emit *e, Value x, Value y)
     return exp_scaled(e, dt, product.hi, v_select(e, small, low, v_f(e, dt, 0)), 0);
 }
 
-/* log(x) for x > 0 of float32's range, error 2^-39 */
-static Value log_rough(Emit *e, Value x)
+/* c[0] + c[1] x + c[2] x^2 + c[3] x^3 in two halves */
+static Value cubic(Emit *e, Value x, Value square, const double *c)
 {
-    Dtype dt = DT_float64;
-    Value m = x86_getmant(e, dt, x), k = x86_getexp(e, dt, x);
-    Value index = v_lshr(e, v_bitcast(e, m, DT_int64), 48);
-    Value f = v_madd(e, m, table_lookup(e, dt, inverse_table, index), v_f(e, dt, -1));
-    Value base = v_madd(e, k, v_f(e, dt, math_ln2[1].hi), table_lookup(e, dt, log_table[1].hi, index));
-    Value p = v_madd(e, f, v_poly(e, dt, f, log_rough_c, 5), v_f(e, dt, -.5));
-    return v_fadd(e, base, v_madd(e, v_fmul(e, f, f), p, f));
+    Value low = v_madd(e, x, v_f(e, DT_float32, c[1]), v_f(e, DT_float32, c[0]));
+    return v_madd(e, square, v_madd(e, x, v_f(e, DT_float32, c[3]), v_f(e, DT_float32, c[2])), low);
 }
 
-/* e^x for results of float32's range, error 2^-38 */
-static Value exp_rough(Emit *e, Value x)
+/* y log2 |x| in two parts, the second below 1/16 where the first is below 160, error 2^-33 of it: m c - 1 is exact, and f - f^2/2 in two parts.
+ * What the polynomial gives comes in last. */
+static Two power_log2(Emit *e, Value x, Value y)
 {
-    Dtype dt = DT_float64;
-    x = v_fmin_c(e, v_f(e, dt, 120), v_fmax_c(e, v_f(e, dt, -120), x));
-    Value shifted = v_madd(e, x, v_f(e, dt, 0x1.71547652b82fep0), v_f(e, dt, 0x1.8p48));
-    Value n = v_fsub(e, shifted, v_f(e, dt, 0x1.8p48));
-    Value r = v_madd(e, n, v_f(e, dt, -0x1.62e42fefa39efp-1), x);
-    Value head = table_lookup(e, dt, exp_table[1].hi, v_bitcast(e, shifted, DT_int64));
-    Value p = v_fmul(e, r, v_poly(e, dt, r, exp_rough_c, 4));
-    return x86_scalef(e, dt, v_madd(e, head, p, head), n);
+    Dtype dt = DT_float32;
+    Value m = x86_getmant_abs(e, dt, x), index = v_lshr(e, v_bitcast(e, m, DT_int32), 18);
+    Value f = v_madd(e, m, table_lookup32(e, fine_inverse, index), v_f(e, dt, -1));
+    Value base = v_fadd(e, x86_getexp(e, dt, x), table_lookup32(e, fine_log2_hi, index));
+    Two square = two_product(e, f, f), factor = {v_f(e, dt, log2_e.hi), v_f(e, dt, log2_e.lo)};
+    Value minus_half = v_f(e, dt, -.5), hi = v_madd(e, square.hi, minus_half, f);
+    Two scaled = two_product(e, hi, factor.hi);
+    Two sum = two_fast_sum(e, base, scaled.hi);
+    Value early = v_madd(e, hi, factor.lo, v_fadd(e, v_fadd(e, scaled.lo, sum.lo), table_lookup32(e, fine_log2_lo, index)));
+    Value rest = v_madd(e, square.lo, minus_half, v_madd(e, square.hi, minus_half, v_fsub(e, f, hi)));
+    rest = v_madd(e, v_fmul(e, square.hi, f), cubic(e, f, square.hi, pow_tail32), rest);
+    Two product = two_product(e, y, x86_fixup(e, dt, sum.hi, x, ANSWERS_POWER_ABS));
+    product.lo = v_madd(e, y, early, product.lo);
+    product.lo = v_madd(e, y, v_fmul(e, rest, factor.hi), product.lo);
+    return product;
 }
 
-/* The same for float32, through float64 whose errors are nothing to it. */
-static Value power_float32(Emit *e, Value x, Value y)
+/* 2^(x.hi + x.lo), x.lo left out where the result is 0 or infinite. */
+static Value power_exp2(Emit *e, Two x)
 {
-    Dtype dt = DT_float64;
-    y = v_fpcast(e, limited(e, DT_float32, y, 0x1p33), dt);
-    x = v_fpcast(e, x, dt);
-    Value ln = log_extreme(e, has_tables(e) ? log_rough(e, x) : emit_log(e, dt, x, NULL, NULL), x), product = v_fmul(e, y, ln);
-    return v_fpcast(e, has_tables(e) ? exp_rough(e, product) : exp_scaled(e, dt, product, NULL, 0), DT_float32);
+    Dtype dt = DT_float32;
+    Value clamped = v_fmin_c(e, v_f(e, dt, 160), v_fmax_c(e, v_f(e, dt, -160), x.hi)), magic = v_f(e, dt, 0x1.8p19);
+    Value low = v_select(e, v_fcmp(e, LLVMRealOEQ, x.hi, clamped), x.lo, v_f(e, dt, 0));
+    Value shifted = v_fadd(e, clamped, magic), n = v_fsub(e, shifted, magic);
+    Value r = v_fadd(e, v_fsub(e, clamped, n), low), index = v_bitcast(e, shifted, DT_int32);
+    Value head = table_lookup(e, dt, exp_table[0].hi, index), tail = table_lookup(e, dt, exp_table[0].lo, index);
+    Value y = v_madd(e, v_fmul(e, head, r), cubic(e, r, v_fmul(e, r, r), exp2_tail32), tail);
+    return x86_scalef(e, dt, v_fadd(e, head, y), n);
 }
 
 static Value is_integer(Emit *e, Value y) { return v_fcmp(e, LLVMRealOEQ, v_rint(e, y), y); }
+static Value is_odd(Emit *e, Dtype dt, Value y, Value integer) { return v_and(e, integer, v_not(e, is_integer(e, v_fmul(e, y, v_f(e, dt, .5))))); }
+
+/* From r = |a|^b, NaN where its logarithm is. */
+static Value power_mend(Emit *e, Dtype dt, Value r, Value a, Value b)
+{
+    Value one = v_f(e, dt, 1), infinite = v_f(e, dt, INFINITY), integer = is_integer(e, b);
+    Value finite = v_and(e, v_fcmp(e, LLVMRealOLT, a, v_f(e, dt, 0)), v_fcmp(e, LLVMRealOGT, a, v_f(e, dt, -INFINITY)));
+    r = v_select(e, v_and(e, finite, v_not(e, integer)), v_f(e, dt, NAN), r);
+    Value unit = v_and(e, v_fcmp(e, LLVMRealOEQ, v_fabs(e, a), one), v_fcmp(e, LLVMRealOEQ, v_fabs(e, b), infinite));
+    unit = v_or(e, unit, v_or(e, is_zero(e, dt, b), v_fcmp(e, LLVMRealOEQ, a, one)));
+    r = v_select(e, unit, one, r);
+    return v_select(e, is_odd(e, dt, b, integer), with_sign(e, dt, r, a, NULL), r);
+}
+
+static Value power_by_table(Emit *e, Value a, Value b)
+{
+    Two product = power_log2(e, a, b);
+    Value negative = v_icmp(e, LLVMIntSLT, v_bitcast(e, a, DT_int32), v_i(e, DT_int32, 0));
+    Value rare = v_or(e, negative, v_fcmp(e, LLVMRealUNO, product.hi, product.hi));
+    return v_mend(e, rare, power_exp2(e, product), power_mend, DT_float32, a, b);
+}
+
+/* e^(y log x) for float32 through float64, whose errors are nothing to it; NaN for x < 0. */
+static Value power_float32(Emit *e, Value x, Value y)
+{
+    y = v_fpcast(e, limited(e, DT_float32, y, 0x1p33), DT_float64);
+    x = v_fpcast(e, x, DT_float64);
+    Value product = v_fmul(e, y, log_extreme(e, emit_log(e, DT_float64, x, NULL, NULL), x));
+    return v_fpcast(e, exp_scaled(e, DT_float64, product, NULL, 0), DT_float32);
+}
 
 /* C99's table of special cases, which is NumPy's: x^0 = 1^y = 1 even for NaN; the sign of odd powers; NaN for negative x to a
  * fraction, which the logarithm gives. 0, infinities and (-1)^inf come out of it right. */
@@ -179,11 +216,12 @@ LLVMValueRef emit_power(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMV
     (void)c;
     if (dtype_info[dt].kind != DKIND_FLOAT)
         return power_integer(e, dt, a, b);
+    if (has_tables(e) && !row_of(dt))
+        return power_by_table(e, a, b);
     Value integer = is_integer(e, b), one = v_f(e, dt, 1);
-    Value odd = v_and(e, integer, v_not(e, is_integer(e, v_fmul(e, b, v_f(e, dt, .5)))));
     Value x = v_select(e, integer, v_fabs(e, a), a);
     Value y = row_of(dt) ? power_float64(e, x, b) : power_float32(e, x, b);
-    y = v_select(e, odd, with_sign(e, dt, y, a, NULL), y);
+    y = v_select(e, is_odd(e, dt, b, integer), with_sign(e, dt, y, a, NULL), y);
     return v_select(e, v_or(e, is_zero(e, dt, b), v_fcmp(e, LLVMRealOEQ, a, one)), one, y);
 }
 

@@ -63,6 +63,17 @@ const Table exp_table[2] = {
         0x1.11065895048ddp-55, 0x1.2ed02d75b3707p-55, -0x1.e9c23179c2893p-54}},
 };
 
+const double fine_inverse[32] = {0x1p0, 0x1.e8p-1, 0x1.d8p-1, 0x1.dp-1, 0x1.cp-1, 0x1.b8p-1, 0x1.a8p-1, 0x1.ap-1, 0x1.98p-1, 0x1.88p-1, 0x1.8p-1, 0x1.78p-1, 0x1.7p-1, 0x1.68p-1,
+    0x1.6p-1, 0x1.58p-1, 0x1.5p-1, 0x1.48p-1, 0x1.48p-1, 0x1.4p-1, 0x1.38p-1, 0x1.3p-1, 0x1.3p-1, 0x1.28p-1, 0x1.2p-1, 0x1.2p-1, 0x1.18p-1, 0x1.1p-1,
+    0x1.1p-1, 0x1.08p-1, 0x1.08p-1, 0x1p-1};
+const double fine_log2_hi[32] = {0, 0x1.1bcp-4, 0x1.e0cp-4, 0x1.22ep-3, 0x1.8a9p-3, 0x1.bfcp-3, 0x1.16ap-2, 0x1.32cp-2, 0x1.4f7p-2, 0x1.8a88p-2, 0x1.a9p-2, 0x1.c818p-2,
+    0x1.e7ep-2, 0x1.042cp-1, 0x1.14c4p-1, 0x1.25cp-1, 0x1.3724p-1, 0x1.48fp-1, 0x1.48fp-1, 0x1.5b2cp-1, 0x1.6dep-1, 0x1.811p-1, 0x1.811p-1,
+    0x1.94c4p-1, 0x1.a9p-1, 0x1.a9p-1, 0x1.bddp-1, 0x1.d338p-1, 0x1.d338p-1, 0x1.e944p-1, 0x1.e944p-1, 0x1p0};
+const double fine_log2_lo[32] = {0, -0x1.9ab4p-17, -0x1.ca2e1ap-17, -0x1.48f554p-17, -0x1.9fd502p-17, 0x1.9eap-17, -0x1.fd64ep-17, -0x1.1c8f12p-22, -0x1.134c4ep-20,
+    0x1.80abfcp-18, -0x1.a39fbep-20, 0x1.dc2d46p-18, -0x1.40358ep-19, -0x1.5a32c2p-20, 0x1.60fe68p-17, 0x1.408c78p-18, -0x1.d448f8p-17,
+    -0x1.0e6ce8p-17, -0x1.0e6ce8p-17, 0x1.ed0cbap-20, -0x1.eac382p-20, -0x1.6b9026p-19, -0x1.6b9026p-19, -0x1.78b6d4p-17, -0x1.a39fbep-19,
+    -0x1.a39fbep-19, -0x1.62336ap-17, 0x1.20a6dep-21, 0x1.20a6dep-21, 0x1.2c8a72p-17, 0x1.2c8a72p-17, 0};
+
 bool has_tables(const Emit *e) { return e->level == CPU_AVX512; }
 
 /* ---- pieces of 512 bits ---- */
@@ -144,12 +155,15 @@ static Value constant_register(Emit *e, Dtype dt, const double *c)
     return LLVMConstVector(lane, register_lanes(dt));
 }
 
-static Value lookup_register(Emit *e, Dtype dt, Value *args, const void *how)
+static Value lookup_pair(Emit *e, Dtype dt, Value *args, const void *how)
 {
     const double *table = how;
-    if (row_of(dt))
-        return call(e, dt, "vpermi2var", "ps", "pd", (Value[]){constant_register(e, dt, table), args[0], constant_register(e, dt, table + 8)}, 3);
-    return call(e, dt, "permvar", "sf", "df", (Value[]){constant_register(e, dt, table), args[0]}, 2);
+    return call(e, dt, "vpermi2var", "ps", "pd", (Value[]){constant_register(e, dt, table), args[0], constant_register(e, dt, table + register_lanes(dt))}, 3);
+}
+
+static Value lookup_register(Emit *e, Dtype dt, Value *args, const void *how)
+{
+    return call(e, dt, "permvar", "sf", "df", (Value[]){constant_register(e, dt, how), args[0]}, 2);
 }
 
 static Value scalef_register(Emit *e, Dtype dt, Value *args, const void *how)
@@ -164,11 +178,11 @@ static Value getexp_register(Emit *e, Dtype dt, Value *args, const void *how)
     return call(e, dt, "mask.getexp", "ps", "pd", (Value[]){args[0], args[0], whole(e, dt), current(e)}, 4);
 }
 
-/* Mantissa in [1, 2); NaN of negative numbers. */
+/* Mantissa in [1, 2). */
+enum { NO_NEGATIVES = 8, NO_SIGN = 4 };
 static Value getmant_register(Emit *e, Dtype dt, Value *args, const void *how)
 {
-    (void)how;
-    return call(e, dt, "mask.getmant", "ps", "pd", (Value[]){args[0], integer(e, 32, 8), args[0], whole(e, dt), current(e)}, 5);
+    return call(e, dt, "mask.getmant", "ps", "pd", (Value[]){args[0], integer(e, 32, *(const unsigned *)how), args[0], whole(e, dt), current(e)}, 5);
 }
 
 static Value convert_register(Emit *e, Dtype dt, Value *args, const void *how)
@@ -190,11 +204,14 @@ static Value fixup_register(Emit *e, Dtype dt, Value *args, const void *how)
 
 Value table_lookup(Emit *e, Dtype dt, const double *table, Value index)
 {
-    return by_registers(e, dt, lookup_register, &index, 1, table);
+    return by_registers(e, dt, row_of(dt) ? lookup_pair : lookup_register, &index, 1, table);
 }
+
+Value table_lookup32(Emit *e, const double *table, Value index) { return by_registers(e, DT_float32, lookup_pair, &index, 1, table); }
 
 Value x86_scalef(Emit *e, Dtype dt, Value y, Value n) { return by_registers(e, dt, scalef_register, (Value[]){y, n}, 2, NULL); }
 Value x86_getexp(Emit *e, Dtype dt, Value x) { return by_registers(e, dt, getexp_register, &x, 1, NULL); }
-Value x86_getmant(Emit *e, Dtype dt, Value x) { return by_registers(e, dt, getmant_register, &x, 1, NULL); }
+Value x86_getmant(Emit *e, Dtype dt, Value x) { return by_registers(e, dt, getmant_register, &x, 1, &(unsigned){NO_NEGATIVES}); }
+Value x86_getmant_abs(Emit *e, Dtype dt, Value x) { return by_registers(e, dt, getmant_register, &x, 1, &(unsigned){NO_SIGN}); }
 Value x86_convert(Emit *e, Dtype dt, Value x, Dtype out) { return by_registers(e, dt, convert_register, &x, 1, &out); }
 Value x86_fixup(Emit *e, Dtype dt, Value y, Value x, Answers answers) { return by_registers(e, dt, fixup_register, (Value[]){y, x}, 2, &answers); }

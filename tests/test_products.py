@@ -281,6 +281,57 @@ def test_attention_needs_no_square_in_memory():
     assert launches(attend, *[np.zeros((2, 3, 100, 16))] * 3) == 2
 
 
+# ---- operands computed while they are packed ----
+
+PROLOGUES = {
+    "plain": lambda x, r: x, "exp": lambda x, r: np.exp(x), "scaled": lambda x, r: x * r - 1, "turned": lambda x, r: np.exp(x.T * np.float32(0.5)).T,
+    "where": lambda x, r: np.where(x > 0, x, r / 4), "cast": lambda x, r: x.astype("float16").astype("float32"), "half": lambda x, r: (x[::-1, ::-1] / 2)[::-1],
+    "counted": lambda x, r: x + np.arange(x.shape[-1], dtype="float32") / 64, "gathered": lambda x, r: x[np.arange(len(x)) // 2] * r,
+    "stats": lambda x, r: (x - x.mean(0)) / (1 + x.std(0)),
+}
+
+
+@pytest.mark.parametrize("left,right", [(a, list(PROLOGUES)[(i + by) % len(PROLOGUES)]) for i, a in enumerate(PROLOGUES) for by in (0, 3)])
+def test_operands_computed_while_packed(left, right):
+    p, q = PROLOGUES[left], PROLOGUES[right]
+
+    def f(x, r, y, s):
+        return p(x, r) @ q(y, s)
+
+    for m, k, n in [(70, 90, 80), (5, 1100, 40), (33, 600, 500)]:
+        x, r, y, s = sample((m, k), "float32", 1), sample(k, "float32", 2), sample((k, n), "float32", 3), sample(n, "float32", 4)
+        a, b = p(x, r).astype("float64"), q(y, s).astype("float64")
+        for u, v in ((x, y), (np.asfortranarray(x), np.asfortranarray(y))):
+            got = pyxla.jit(f)(u, r, v, s)
+            assert got.dtype == np.float32
+            assert (np.abs(got - a @ b) <= (k + 30) * np.finfo("float32").eps * (np.abs(a) @ np.abs(b) + 1e-3)).all()
+
+
+def test_computed_operands_of_stacks():
+    def f(x, w, s, g):
+        return (x * s) @ np.tanh(w), np.tanh(x) @ (w[None] * g), np.matmul(x.transpose(1, 0, 2) * 2, np.abs(w)), np.einsum("bik,kj->bij", x - 1, w * 3)
+
+    check(f, sample((3, 40, 60), "float64", 1), sample((60, 50), "float64", 2), sample((3, 1, 60), "float64", 3), sample((3, 1, 1), "float64", 4), rtol=1e-11)
+
+
+def test_computed_operands_of_what_is_updated():
+    """The arrays of an operand's formula keep their old contents until the product has read them."""
+    def f(x, w):
+        g = (x * 2).T @ (x @ np.exp(w))
+        w -= g * 0.001
+        x += 1
+        return (x - 2) @ (w * 2)
+
+    check(f, sample((80, 70), "float64", 1), sample((70, 70), "float64", 2), rtol=1e-10)
+
+
+def test_computed_operands_are_one_launch():
+    def f(x, w, s):
+        return x @ (w.astype("float32") * s)
+
+    x, w, s = sample((128, 600), "float32", 1), sample((600, 600), "int8", 2), sample(600, "float32", 3)
+    assert pyxla.jit(f).lower(x, w, s).compile().launches == 2
+
 # ---- products of bytes ----
 
 @pytest.mark.parametrize("left", ["int8", "uint8"])

@@ -8,6 +8,7 @@ enum {
     SPLIT_SIZE = 65536,          /* reductions of more elements than this are split over grid points */
     SPLIT_KEPT = 64,
     SPLIT_ROWS = 1024,
+    PACK_SIZE = 4096,            /* elements of a product's operand from which on it may be computed while it is packed */
 };
 
 static bool own_axes(const Grouping *gr, Id id, Own *own)
@@ -521,6 +522,22 @@ static bool store_operand(Grouping *gr, Id id)
     return group_store(gr, b);
 }
 
+/* Whether the operand, a floating value that nobody else reads, is computed while it is packed: seen through views that repeat nothing but whole
+ * matrices, and large enough for a launch of its own. */
+static bool pack_computes(Grouping *gr, Id id)
+{
+    const Graph *g = gr->g;
+    int rank = node_at(g, id)->rank;
+    Own own;
+    Map m;
+    if (!own_axes(gr, id, &own) || own.of[rank - 1] < 0 || own.of[rank - 2] < 0 || node_size(g, id) < PACK_SIZE) return false;
+    map_select(&m, rank, own.n, own.of);
+    for (; op_info[node_at(g, id)->op].kind == KIND_VIEW && !gr->info[id].stored; id = node_in(g, id)[0])
+        if (node_at(g, id)->op == OP_window || node_at(g, id)->op == OP_gather || !map_through(g, id, own.extent, &m) || m.nindex) return false;
+    const NodeInfo *info = &gr->info[id];
+    return op_info[node_at(g, id)->op].kind == KIND_ELEMENTWISE && !info->group && !info->stored && info->uses == 1;
+}
+
 /* The group whose rows a product can take as they come: those of a product and of reductions along its rows, as in attention; or 0. */
 static uint32_t group_of_rows(const Grouping *gr, Id id)
 {
@@ -554,6 +571,7 @@ static bool join_rows(Grouping *gr, Id id, bool *joined)
     if (!r) return false;
     r->then = true;
     gr->groups.at[n].then = id;
+    gr->groups.at[n].extent[gr->groups.at[n].naxes + 1] = node_shape(g, id)[node_at(g, id)->rank - 1];
     gr->info[id].group = n;
     gr->info[id].phase = gr->info[a].phase;
     gr->info[id].stored = true;
@@ -565,19 +583,19 @@ static bool visit_dot(Grouping *gr, Id id)
 {
     const Graph *g = gr->g;
     const Id *in = node_in(g, id);
-    bool joined = false;
-    if (!store_operand(gr, in[1]) || !join_rows(gr, id, &joined)) return false;
-    if (joined) return true;
-    if (!store_operand(gr, in[0])) return false;
-    Scan a, b;
+    bool joined = false, rows = group_of_rows(gr, id);
+    if ((rows || !pack_computes(gr, in[1])) && !store_operand(gr, in[1])) return false;
+    if (rows && (!join_rows(gr, id, &joined) || joined)) return joined;
+    if (!pack_computes(gr, in[0]) && !store_operand(gr, in[0])) return false;
     int8_t axis[MAX_DOMAIN];
     Own own;
-    if (!scan_node(&a, gr, in[0]) || !scan_node(&b, gr, in[1]) || !own_axes(gr, id, &own)) return false;
-    uint32_t low = a.low > b.low ? a.low : b.low, n;
-    (void)low;                                             /* a new group is above all others */
-    if (!(n = group_new(gr, own.n, own.extent))) return false;
+    if (!own_axes(gr, id, &own)) return false;
+    if (own.n > MAX_DOMAIN - 4) return err_set(g->err, ERR_UNSUPPORTED, "a product over more than %d axes", MAX_DOMAIN - 4);
+    uint32_t n = group_new(gr, own.n, own.extent);         /* above all others, so it may read what they compute */
+    if (!n) return false;
     identity_axes(axis);
     gr->groups.at[n].dot = id;
+    gr->groups.at[n].extent[own.n] = node_shape(g, in[1])[node_at(g, id)->rank - 2];      /* k */
     member(gr, id, n, &own, axis, 0);
     return true;
 }

@@ -45,7 +45,7 @@ typedef struct {
 
 typedef struct {
     int naxes;
-    int64_t extent[MAX_DOMAIN];
+    int64_t extent[MAX_DOMAIN];  /* of a product, after its domain's: k, and the columns of the product `then` */
     uint32_t reduced;            /* mask of the axes that reductions (or a scan) run over */
     uint32_t inner;              /* ... those of them whose reductions run inside the loop over the others (nest.c) */
     bool scan;                   /* the reduced axes are run through in order: a scan's axis, or those of a scatter's index arrays */

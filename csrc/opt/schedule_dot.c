@@ -62,6 +62,44 @@ static void read_in_place(Product *p, Operand *o)
     }
 }
 
+/* The steps of the arrays that value `id` is computed from, as if their elements were of the product's size: of the one that moves along most loops. */
+static void read_leaves(Product *p, Id id, const Map *m, int *most, Operand *o)
+{
+    const Graph *g = p->gr->g;
+    const Node *n = node_at(g, id);
+    bool view = op_info[n->op].kind == KIND_VIEW;
+    Map in;
+    Id from = n->op == OP_input ? group_input_buffer(p->gr, id, m) : group_source(p->gr, p->l.n, id, m, &in);
+    if (n->op == OP_const || n->op == OP_iota) return;
+    if (!from) {
+        map_unpack(&in, m);
+        if (view) map_through(g, id, p->l.gp->extent, &in);
+        for (int i = 0; i < (view ? 1 : n->nin); i++) read_leaves(p, node_in(g, id)[i], &in, most, o);
+        return;
+    }
+    int64_t step[MAX_DOMAIN], off, moving = 0;
+    lower_steps(&p->l, from, n->op == OP_input ? m : &in, step, &off);
+    for (int k = 0; k < MAX_DOMAIN; k++) moving += step[k] != 0;
+    if (moving <= *most) return;
+    *most = (int)moving;
+    for (int i = 0; i < p->l.nloops; i++)
+        o->step[i] = p->l.loop[i].domain < MAX_DOMAIN ? step[p->l.loop[i].domain] * p->item / dtype_info[p->l.buffers->at.at[from].dtype].bytes : 0;
+}
+
+/* An operand that is computed while it is packed: how its arrays lie, and the loops that it moves along (all that its value has). */
+static void compute_operand(Product *p, Id id, const Map *m, Operand *o)
+{
+    int most = 0;
+    read_leaves(p, id, m, &most, o);
+    for (int i = 0; i < p->l.nloops; i++) {
+        bool moves = false;
+        for (int d = 0; d < m->rank && p->l.loop[i].domain < MAX_DOMAIN; d++) moves |= m->step[d][p->l.loop[i].domain] != 0;
+        if (!moves) o->step[i] = 0;
+        else if (!o->step[i]) o->step[i] = -1;
+        o->outer[i] = -1;
+    }
+}
+
 /* The operand `id` whose axes run along these axes of the domain (the two after its last are k's, and the columns' of the product after). */
 static void find_operand(Product *p, Id id, const int8_t *axis, Operand *o)
 {
@@ -70,9 +108,13 @@ static void find_operand(Product *p, Id id, const int8_t *axis, Operand *o)
     *o = (Operand){ .id = id, .line = -1 };
     map_select(&o->map, node_at(g, id)->rank, gp->naxes + 2, axis);
     Map m = o->map;
-    while (node_at(g, id)->op != OP_input && !group_reads(p->gr, p->l.n, id)) {
+    while (op_info[node_at(g, id)->op].kind == KIND_VIEW && !group_reads(p->gr, p->l.n, id)) {
         map_through(g, id, gp->extent, &m);
         id = node_in(g, id)[0];
+    }
+    if (node_at(g, id)->op != OP_input && !group_reads(p->gr, p->l.n, id)) {
+        compute_operand(p, id, &m, o);
+        return;
     }
     o->buffer = id;
     Map whole = o->map;
@@ -127,7 +169,7 @@ static bool repeats(const Product *p, const Operand *o)
     int of[MAX_DOMAIN + 1], n = pack_loops(p, o, of);
     int64_t size = 1;
     for (int i = 0; i < n; i++) size *= p->l.loop[of[i]].extent;
-    return size > node_size(p->gr->g, o->buffer);
+    return o->buffer && size > node_size(p->gr->g, o->buffer);
 }
 
 /* Bytes between the rows of a packed operand: an odd number of cache lines, so that rows do not share sets. */
@@ -264,6 +306,8 @@ static void choose(Product *p)
     bool a_far = p->a.step[p->ik] != p->item && p->m * p->k * p->item > l2 && p->k > 256;
     if (is_bytes(p)) a_far = p->a.step[p->ik] != WORD || node_shape(p->gr->g, p->a.id)[node_at(p->gr->g, p->a.id)->rank - 1] % WORD;
     if (a_far && (is_bytes(p) || p->n >= 64)) p->a.row = p->im, p->a.line = p->ik;
+    if (!p->a.buffer && p->a.line < 0) p->a.row = p->im, p->a.line = p->ik;
+    if (!p->b.buffer && p->b.line < 0) p->b.row = p->ik, p->b.line = p->in;
     if (p->l.gp->reduced) {
         int64_t tiles = p->l.gp->then ? 2 : 1;
         int32_t rows = power_between(TILE_BYTES * 2 / (tiles * p->n * p->item), p->l.gp->then ? 8 : TILE_ROWS, p->l.gp->then ? 128 : 512);
@@ -464,7 +508,6 @@ static bool find_loops(Product *p)
     const Graph *g = p->gr->g;
     Lower *l = &p->l;
     int rank = node_at(g, p->dot)->rank;
-    if (l->gp->naxes > MAX_DOMAIN - 4) return err_set(g->err, ERR_UNSUPPORTED, "a product over more than %d axes", MAX_DOMAIN - 4);
     choose_loops(l);
     for (int i = 0; i < l->nloops; i++) {
         if (l->loop[i].domain == p->gr->info[p->dot].axis[rank - 2]) p->im = i;
@@ -491,8 +534,6 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     *p = (Product){ .gr = gr, .dot = gp->dot, .im = -1, .in = -1, .item = dtype_info[node_at(gr->g, gp->dot)->dtype].bytes };
     p->l = (Lower){ .gr = gr, .gp = gp, .n = n, .survey = survey, .buffers = buffers, .arena = gr->arena, .err = gr->g->err, .vec = -1 };
     if (!find_loops(p)) return false;
-    gp->extent[gp->naxes] = p->k;
-    if (gp->then) gp->extent[gp->naxes + 1] = p->l.loop[p->iv].extent;
     if (node_at(gr->g, p->dot)->op == OP_dot_bytes)
         p->bits = node_at(gr->g, node_in(gr->g, p->dot)[0])->dtype == DT_uint8 ? DOT_UNSIGNED_SIGNED : DOT_SIGNED_UNSIGNED;
     find_operands(p);

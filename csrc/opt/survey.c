@@ -230,15 +230,43 @@ static void walk_root(Walk *w, const Root *r)
     add_term(w, TERM_STORE, r->buffer, node_at(gr->g, r->value)->dtype, to, r->phase, r->carry);
 }
 
+/* What an operand of a product is read from: a buffer, or those of a value that is computed while it is packed. */
+static void walk_operand(Walk *w, Id id, const Map *m)
+{
+    Grouping *gr = w->gr;
+    const Node *n = node_at(gr->g, id);
+    Map in;
+    if (!w->ok || n->op == OP_const || n->op == OP_iota) return;
+    Id from = n->op == OP_input ? group_input_buffer(gr, id, m) : group_reads(gr, w->n, id) ? id : group_source(gr, w->n, id, m, &in);
+    if (from) {
+        w->ok = n->op == OP_input || group_store(gr, from);
+        walk_box(w, from, TERM_LOAD);
+        return;
+    }
+    widen(w, n->dtype);
+    map_unpack(&in, m);
+    if (op_info[n->op].kind == KIND_VIEW) map_through(gr->g, id, w->gp->extent, &in);
+    for (int i = map_new_index(gr->g, id, m, &in); i < in.nindex; i++) {
+        Map at;
+        map_index(&in, i, &at);
+        walk_operand(w, in.index[i].node, &at);
+    }
+    for (int i = 0; i < (op_info[n->op].kind == KIND_VIEW ? 1 : n->nin); i++) walk_operand(w, node_in(gr->g, id)[i], &in);
+}
+
 /* A product reads its operands through axes of its own: noted as boxes. */
 static void walk_dot(Walk *w)
 {
-    Grouping *gr = w->gr;
-    const Id from[] = { node_in(gr->g, w->gp->dot)[0], node_in(gr->g, w->gp->dot)[1], w->gp->then ? node_in(gr->g, w->gp->then)[1] : 0 };
-    for (int i = 0; i < 3; i++) {
-        Id id = from[i];
-        while (id && node_at(gr->g, id)->op != OP_input && !group_reads(gr, w->n, id)) id = node_in(gr->g, id)[0];
-        if (id) walk_box(w, id, TERM_LOAD);
+    const Graph *g = w->gr->g;
+    const Id from[] = { node_in(g, w->gp->dot)[0], node_in(g, w->gp->dot)[1], w->gp->then ? node_in(g, w->gp->then)[1] : 0 };
+    int rank = node_at(g, w->gp->dot)->rank;
+    for (int i = 0; i < 3 && from[i]; i++) {
+        int8_t axis[MAX_RANK];
+        Map m;
+        memcpy(axis, w->gr->info[i < 2 ? w->gp->dot : w->gp->then].axis, sizeof axis);
+        axis[rank - 2 + (i == 0)] = (int8_t)(node_shape(g, from[i])[rank - 2 + (i == 0)] == 1 ? -1 : w->gp->naxes);
+        map_select(&m, rank, w->gp->naxes + 2, axis);
+        walk_operand(w, from[i], &m);
     }
 }
 

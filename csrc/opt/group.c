@@ -4,7 +4,7 @@
 enum {
     CHEAP_OPS = 4,               /* evaluated again rather than stored */
     FLOAT_OPS = 200,             /* most ops evaluated inline without a group */
-    GROUP_VALS = 1500,           /* most values of one loop */
+    GROUP_VALS = 1536,           /* most values of one loop */
     SPLIT_SIZE = 65536,          /* reductions of more elements than this are split over grid points */
     SPLIT_KEPT = 64,
     SPLIT_ROWS = 1024,
@@ -391,16 +391,17 @@ static bool visit_elementwise(Grouping *gr, Id id)
     return true;
 }
 
-/* Whether a reduction of these extents is split over grid points, so that what follows it is another kernel. */
-static bool is_split(const Group *gp)
+/* Whether a reduction of elements of `bytes` over these extents is split over grid points, so that what follows it is another kernel. A row
+ * that fits in the second cache is not: what follows finds it there. */
+static bool is_split(const Grouping *gr, const Group *gp, int64_t bytes)
 {
-    int64_t kept = 1, red = 1;
+    int64_t kept = 1, red = 1, l2 = gr->target->l2 ? (int64_t)gr->target->l2 : 1 << 20;
     for (int k = 0; k < gp->naxes; k++) {
         if (gp->reduced >> k & 1) red *= gp->extent[k];
         else kept *= gp->extent[k];
     }
     bool last = gp->naxes && gp->reduced >> (gp->naxes - 1) & 1;
-    return kept * red > SPLIT_SIZE && (last ? kept <= SPLIT_KEPT : red > SPLIT_ROWS);
+    return kept * red > SPLIT_SIZE && (last ? kept <= SPLIT_KEPT && red * bytes > l2 : red > SPLIT_ROWS);
 }
 
 /* Remembers which domain axes the input v of a reduction or scan runs over. */
@@ -477,7 +478,7 @@ static bool visit_reduce(Grouping *gr, Id id)
     uint32_t red = 0;
     for (int j = 0; j < s.own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
     gp->reduced |= red;
-    gp->closed = is_split(gp);
+    gp->closed = is_split(gr, gp, dtype_info[node_at(g, v)->dtype].bytes);
     int8_t kept[MAX_DOMAIN];
     for (int d = 0, k = 0; d < node_at(g, v)->rank; d++)
         if (!(node_attr(g, id)[0] >> d & 1) && s.own.of[d] >= 0) kept[k++] = axis[s.own.of[d]];

@@ -55,6 +55,24 @@ def test_one_kernel_without_workspace(f):
     assert (c.launches, c.workspace_bytes) == (1, 0)
 
 
+@pytest.mark.parametrize("shape", [(64, 2000), (3, 30000), (70000,), (1, 9), (5000, 3), (2, 3, 40, 50)], ids=str)
+@pytest.mark.parametrize("f", [softmax, log_softmax, layer_norm, rms_norm, lambda x: x.var(-1), lambda x: x.std(-1)], ids=range(6))
+def test_rows_that_fit_the_second_cache_are_read_once(f, shape):
+    c = plan(f, arr(*shape))
+    assert (c.launches, c.workspace_bytes) == (1, 0)
+
+
+def test_fifteen_hundred_operations_are_one_kernel():
+    def f(x, y):
+        z = x
+        for i in range(1500):
+            z = z * y if i % 2 else z - x
+        return z
+
+    c = plan(f, arr(5000), arr(5000))
+    assert (c.launches, c.workspace_bytes) == (1, 0)
+
+
 @pytest.mark.parametrize("f", [lambda x: (x.sum(), x.max(), x.min()), lambda x: x.mean(), lambda x: x.std()])
 def test_reductions_of_everything_share_a_pass(f):
     c = plan(f, arr(1000, 1000))
@@ -92,14 +110,51 @@ def test_pieces_are_written_once():
     assert c.workspace_bytes == 0
 
 
-def test_update_in_place_copies_nothing():
-    def f(a):
-        a[3] = 1
-        a[100:-100] *= 2
-        a += 1
+UPDATES = """
+a[3] = 1; a[10:-10] *= 2; a += 1
+a *= b; a[:, 0] = 0; a[0] = b[1]; a.T[3] += 1
+a[:] = np.exp(a); a[0] = 0; a[-1] = a[5]
+a[0] += a[1]
+a[0] += a[1]; a[1] += a[2]; a[2] -= a[3] * 2
+a[::2] += a[1::2]
+a[:, 1:3] = a[:, 5:7]; a[0, 0] = 9
+a[b > 0.5] = 0
+a /= a.sum(1, keepdims=True)
+a.T[::-1][2] = b[:, 4]
+""".strip().splitlines()
 
-    c = plan(f, arr(100000))
+
+def function(body, result):
+    space = {"np": np}
+    exec(f"def f(a, b):\n    {body}\n    return {result}", space)
+    return space["f"]
+
+
+@pytest.mark.parametrize("body", UPDATES)
+def test_update_in_place_copies_nothing(body):
+    c = plan(function(body, "a"), arr(400, 300), arr(400, 300))
     assert c.workspace_bytes == 0 and c.peak_bytes == 0
+
+
+@pytest.mark.parametrize("body", ["z = a * b; z[3:] += 1; z[0] = 0; z[:, ::2] *= 3", "z = np.zeros_like(a); z[1:-1] = a[1:-1] * b[2:]; z[0] = z[1]",
+                                  "z = np.empty((2, *a.shape), a.dtype); z[0] = a; z[1] = b * 2"])
+def test_update_of_a_result_copies_nothing(body):
+    c = plan(function(body, "z"), arr(400, 300), arr(400, 300))
+    assert c.workspace_bytes == 0
+
+
+def test_a_small_update_by_its_neighbours_copies_little():
+    def f(a):
+        a[1:3] += a[0:2]
+        for i in range(3, 7):
+            a[i] -= a[i - 1] * 0.5
+
+    assert plan(f, arr(400, 300)).workspace_bytes < 20000
+    x, y = arr(400, 300), None
+    y = x.copy()
+    f(x)
+    pyxla.jit(f)(y)
+    np.testing.assert_array_equal(x, y)
 
 
 def test_batch_sizes_share_kernels():

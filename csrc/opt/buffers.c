@@ -101,28 +101,10 @@ static bool load_precedes(const Term *load, const Term *store)
     return load->root < store->root;
 }
 
-/* The range of indices that an access of group n takes along axis d of its buffer. */
-static void term_range(const Share *s, const Term *t, uint32_t n, int d, int64_t *low, int64_t *high)
-{
-    const Group *gp = &s->gr->groups.at[n];
-    *low = *high = t->map->off[d];
-    for (int k = 0; k < t->map->naxes; k++) {
-        int64_t reach = t->map->step[d][k] * (gp->extent[k] - 1);
-        if (reach < 0) *low += reach; else *high += reach;
-    }
-}
-
-/* Whether two accesses of one array (by groups n and m) touch no common element, as far as their bounding boxes tell. */
+/* Whether two accesses of one array (by groups n and m) touch no common element. */
 static bool disjoint(const Share *s, const Term *a, uint32_t n, const Term *b, uint32_t m)
 {
-    if (a->box || b->box || a->map->nindex || b->map->nindex || a->map->flat || b->map->flat) return false;
-    for (int d = 0; d < a->map->rank; d++) {
-        int64_t low_a, high_a, low_b, high_b;
-        term_range(s, a, n, d, &low_a, &high_a);
-        term_range(s, b, m, d, &low_b, &high_b);
-        if (high_a < low_b || high_b < low_a) return true;
-    }
-    return false;
+    return !a->box && !b->box && map_apart(a->map, s->gr->groups.at[n].extent, b->map, s->gr->groups.at[m].extent);
 }
 
 /* Whether use t of the old contents, by group n, comes before or keeps clear of the store of the new ones by group m. */
@@ -130,6 +112,7 @@ static bool use_precedes(const Share *s, const Term *t, uint32_t n, const Term *
 {
     if (n != m) return n < m || disjoint(s, t, n, store, m);
     if (s->gr->groups.at[n].scan && s->gr->groups.at[n].roots.at[0].scatter) return false;      /* an element may be written twice */
+    if (disjoint(s, t, n, store, m)) return true;
     if (t->kind != TERM_LOAD || t->box || store->box) return false;
     return load_precedes(t, store) && t->dtype == store->dtype && map_equal(t->map, store->map);
 }
@@ -213,7 +196,7 @@ static bool choose_layouts(Share *s, const PlanOutput *out, const int64_t *wante
     return true;
 }
 
-/* Tries to let output buffer b lie in the memory of input k: along its chain of updates, or by itself. */
+/* Tries to let output buffer b lie in the memory of input k: along its chain of updates, down to the input or to a value that is stored whole. */
 static bool write_through(Share *s, Id b, Id input)
 {
     enum { MAX_CHAIN = 4096 };
@@ -221,17 +204,12 @@ static bool write_through(Share *s, Id b, Id input)
     int steps = 0;
     if (s->b->at.at[b].shares || s->at_end[b]) return false;
     while ((x = carried_buffer(s, c)) && x != input && may_have_layout(s, c, input) && !s->b->at.at[x].shares && steps++ < MAX_CHAIN && may_overwrite(s, x, c)) c = x;
-    bool chain = x == input;
-    if (!chain && carried(s, b)) return false;
-    if (!chain) c = b;
+    if (x != input && (carried(s, c) || node_at(s->gr->g, c)->op == OP_input)) return false;       /* what it starts from lies elsewhere */
     if (!may_have_layout(s, c, input)) return false;
     /* every older version must be dead when a newer one is written */
     if (first_writer(s, c) <= s->checks || !may_overwrite(s, input, c)) return false;
     take_over(s, c, input);
-    for (c = b; chain && c != input && !s->b->at.at[c].shares; c = x) {
-        x = carried_buffer(s, c);
-        s->b->at.at[c].shares = x;
-    }
+    for (c = b; !s->b->at.at[c].shares; c = x) s->b->at.at[c].shares = x = carried_buffer(s, c);
     for (c = b; c != input; c = s->b->at.at[c].shares) memcpy(s->b->at.at[c].stride, s->b->at.at[input].stride, sizeof s->b->at.at[c].stride);
     return true;
 }
@@ -294,10 +272,10 @@ static bool place_outputs(Share *s, const PlanOutput *out, const int64_t *wanted
     if (!taken) return false;
     for (uint32_t i = 0; i < g->outputs.len; i++) {
         if (out[i].into >= 0) continue;
-        Id base = s->gr->out_base.at[i];
-        bool own = node_at(g, base)->op != OP_input && (s->given[i] || !b->at.at[base].shares) && !taken[base];
+        Id base = s->gr->out_base.at[i], memory = buffers_memory(b, base);
+        bool own = node_at(g, base)->op != OP_input && (s->given[i] || node_at(g, memory)->op != OP_input) && !taken[memory];
         b->output[i] = base;
-        taken[base] = true;
+        taken[memory] = true;
         int64_t stride[MAX_RANK];
         bool any = order_moved(g, g->outputs.at[i], wanted + (size_t)i * MAX_RANK, base, stride);
         if (!own && !(b->output[i] = add_copied(s, base, any ? stride : NULL))) return false;
@@ -376,8 +354,55 @@ static void donate_to_temporary(Share *s, uint32_t k)
     for (Id c = 1; c < s->gr->nnodes; c++) {
         if (s->b->at.at[c].shares || s->at_end[c] || carried(s, c) || !fits(s, c, k) || !may_lie_in(s, c, input)) continue;
         take_over(s, c, input);
+        for (uint32_t i = 0; i < g->outputs.len; i++)            /* a version of it */
+            s->given[i] = s->given[i] || (s->out[i].into < 0 && buffers_memory(s->b, s->gr->out_base.at[i]) == input);
         return;
     }
+}
+
+/* ---- updates that could not be made in place ---- */
+
+/* Notes what the updates in the memory of c store, value by value; its bytes. */
+static int64_t note_values(Share *s, Id c)
+{
+    const Graph *g = s->gr->g;
+    int64_t bytes = 0;
+    for (Id y = 1; y < s->gr->nnodes; y++) {
+        if (!s->gr->info[y].stored || buffers_memory(s->b, y) != buffers_memory(s->b, c)) continue;
+        for (Id u = y; node_at(g, u)->op == OP_update && (u == y || s->gr->info[u].inner); u = node_in(g, u)[0]) {
+            Id v = node_in(g, u)[1];
+            OpKind kind = op_info[node_at(g, v)->op].kind;
+            bytes += node_size(g, v) * dtype_info[node_at(g, v)->dtype].bytes;
+            s->b->before[v] = s->b->before[v] || (kind != KIND_SOURCE && kind != KIND_PLACE);
+        }
+    }
+    return bytes;
+}
+
+/* Whether update c had to copy an array that nobody needs afterwards: an argument that is written back, or a temporary. */
+static bool copies_in_vain(const Share *s, Id c)
+{
+    const Graph *g = s->gr->g;
+    Id x = node_at(g, c)->op == OP_update && s->gr->info[c].stored && !s->b->at.at[c].shares ? carried_buffer(s, c) : 0;
+    if (!x || s->at_end[x]) return false;
+    if (node_at(g, x)->op != OP_input) return true;
+    for (uint32_t i = 0; i < g->outputs.len; i++)
+        if (s->out[i].into == (int)node_attr(g, x)[0]) return true;
+    return false;
+}
+
+/* Where updates read the old contents and write small parts of it, values stored before cost less than a copy of the rest. */
+static bool list_before(Share *s)
+{
+    int64_t copied = 0, stored = 0;
+    for (Id c = 1; c < s->gr->nnodes; c++) {
+        if (!copies_in_vain(s, c)) continue;
+        if (!s->b->before && !(s->b->before = arena_alloc(s->gr->arena, s->gr->nnodes))) return false;
+        copied += s->b->at.at[c].bytes;
+        stored += note_values(s, c);
+    }
+    if (copied <= 4 * stored) s->b->before = NULL;
+    return true;
 }
 
 Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out, const int64_t *wanted)
@@ -407,5 +432,5 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
         if (out[i].into < 0) donate_to_output(&s, i);
     share_updates(&s);
     for (uint32_t k = 0; k < g->inputs.len; k++) donate_to_temporary(&s, k);
-    return place_outputs(&s, out, wanted) ? b : NULL;
+    return place_outputs(&s, out, wanted) && list_before(&s) ? b : NULL;
 }

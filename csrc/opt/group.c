@@ -760,15 +760,16 @@ static bool visit_all(Grouping *gr)
     if (!early || !mark_early(gr, early)) return false;
     for (int late = 0; late < 2; late++)
         for (Id id = 1; id < g->nodes.len; id++)
-            if (early[id] == !late && (gr->info[id].uses || node_at(g, id)->op == OP_check) && !visit(gr, id)) return false;
+            if (early[id] == !late && (gr->info[id].uses || node_at(g, id)->op == OP_check))
+                if (!visit(gr, id) || (gr->before && gr->before[id] && !group_store(gr, id))) return false;
     return true;
 }
 
-Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target)
+Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target, const bool *before)
 {
     Grouping *gr = arena_alloc(a, sizeof *gr);
     if (!gr) return NULL;
-    *gr = (Grouping){ .g = g, .arena = a, .in = in, .target = target, .nnodes = g->nodes.len };
+    *gr = (Grouping){ .g = g, .arena = a, .in = in, .target = target, .before = before, .nnodes = g->nodes.len };
     gr->info = arena_alloc(a, sizeof(NodeInfo) * g->nodes.len);
     gr->copy_group = arena_alloc(a, sizeof *gr->copy_group * (g->inputs.len + 1));
     if (!gr->info || !gr->copy_group || !vec_push(a, &gr->groups)) return NULL;

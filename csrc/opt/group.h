@@ -68,6 +68,7 @@ typedef struct {
     const PlanInput *in;
     const Target *target;
     NodeInfo *info;              /* per node */
+    const bool *before;          /* per node: stored before the update that it is the value of; NULL: none is */
     VEC(Group) groups;           /* groups.at[0] is none */
     VEC(Id) out_base;            /* per graph output: the node whose buffer it is (a reshape shares its input's) */
     uint32_t *copy_group;        /* per graph input: the group that makes a C-contiguous copy of it, 0: there is none */
@@ -75,8 +76,8 @@ typedef struct {
     uint32_t nnodes;             /* buffer ids from here on are no nodes: copies of the inputs, by number, then what buffers.c adds */
 } Grouping;
 
-/* Assigns every live node; NULL with an error. */
-Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target);
+/* Assigns every live node; before: as in Grouping. NULL with an error. */
+Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target, const bool *before);
 /* The first node below `id` through reshapes whose buffer `id` can share, if that is stored or storable. */
 Id group_base(const Grouping *gr, Id id);
 /* The buffer that group n reads the value of id from, and the map over its axes (m over id's): where it was placed, or its own.
@@ -169,6 +170,7 @@ typedef struct {
     VEC(Buffer) at;              /* by buffer id */
     VEC(FinalCopy) copies;       /* in order: new outputs before write-backs */
     Id *output;                  /* the buffer that is each graph output */
+    bool *before;                /* per node: values of updates that, stored before, may save a copy of what is updated; NULL: none */
 } Buffers;
 
 /* The buffer whose memory `id` lies in. */

@@ -63,6 +63,7 @@ static void access_normal(Access *out, const Access *in)
     out->array = in->array;
     out->nindex = in->nindex;
     out->streams = in->streams;
+    out->apart = in->apart;
     out->off_arg = in->off_arg < 0 ? -1 : in->off_arg;
     out->off_lit = in->off_lit;
     for (int i = 0; i < KERNEL_MAX_AXES; i++) {
@@ -82,7 +83,7 @@ static bool coef_equal(Coef x, Coef y)
 
 static bool access_equal(const Access *x, const Access *y)
 {
-    if (x->array != y->array || x->nindex != y->nindex || x->streams != y->streams || x->off_arg != y->off_arg || x->off_lit != y->off_lit)
+    if (x->array != y->array || x->nindex != y->nindex || x->streams != y->streams || x->apart != y->apart || x->off_arg != y->off_arg || x->off_lit != y->off_lit)
         return false;
     for (int i = 0; i < KERNEL_MAX_AXES; i++)
         if (!coef_equal(x->coef[i], y->coef[i]) || !coef_equal(x->outer[i], y->outer[i]))
@@ -355,6 +356,7 @@ static void io_access(Io *io, Access *x, uint32_t naxes)
 {
     WORD(io, x->array);
     WORD(io, x->streams);
+    WORD(io, x->apart);
     WORD(io, x->off_arg);
     io_long(io, &x->off_lit);
     for (uint32_t i = 0; i < naxes && i < KERNEL_MAX_AXES; i++) {

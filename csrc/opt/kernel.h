@@ -13,8 +13,8 @@
  * block); a vector FOR takes `lanes` consecutive coordinates at once, with a masked tail. Statements use values (Val), an SSA
  * DAG: a Val is evaluated where a statement first uses it in the body of a FOR and keeps its value for the rest of that body
  * instance; a value that does not depend on a FOR's axis (nor on a state or an array changed in it) may be hoisted out of it.
- * An operand array that a kernel writes is read in it only at the very Access that writes it, before the write
- * (opt/buffers.c sees to it), so loads may move up to the start of their body. Scratch arrays are read after they were
+ * An operand array that a kernel writes is read in it only at the very Access that writes it, before the write, or at one that is
+ * `apart` from all that do (opt/buffers.c sees to it), so loads may move up to the start of their body. Scratch arrays are read after they were
  * written in statement order, in another FOR; so are `ordered` arrays, which a body may also read before it writes them.
  *
  * A state is a reduction in progress: INIT sets the identity, REDUCE combines values into it, VAL_STATE reads it. Where the vector
@@ -58,6 +58,7 @@ typedef struct {
     uint16_t array;
     uint8_t nindex;
     uint8_t streams;                                        /* from memory beyond the caches: worth asking for it ahead */
+    uint8_t apart;                                          /* a load of elements that its body does not store, though it writes the array */
     int32_t off_arg;                                        /* -1: none */
     int64_t off_lit;
     Coef coef[KERNEL_MAX_AXES], outer[KERNEL_MAX_AXES];

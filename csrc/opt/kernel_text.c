@@ -67,6 +67,8 @@ static void print_access(Text *t, const Kernel *k, const Access *x)
         text_put(t, " %+" PRId64, x->off_lit);
     if (x->streams)
         text_put(t, " streams");
+    if (x->apart)
+        text_put(t, " apart");
 }
 
 /* Decimal where that says it all, else the bits. */
@@ -384,6 +386,7 @@ static void parse_access(Parser *p)
         x.off_lit = number(p);
     }
     x.streams = accept(p, "streams");
+    x.apart = accept(p, "apart");
     check_id(p, kernel_access(p->arena, p->k, &x), id);
 }
 

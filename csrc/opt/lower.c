@@ -111,6 +111,20 @@ void lower_steps(const Lower *l, Id buffer, const Map *m, int64_t *step, int64_t
     }
 }
 
+/* Whether a load through m keeps clear of all that the group stores in the same memory, and it does store there. */
+static bool is_apart(const Lower *l, Id buffer, const Map *m)
+{
+    Id memory = buffers_memory(l->buffers, buffer);
+    bool writes = false;
+    for (uint32_t i = 0; l->survey && i < l->survey->terms.len; i++) {
+        const Term *t = &l->survey->terms.at[i];
+        if (t->kind != TERM_STORE || buffers_memory(l->buffers, t->buffer) != memory) continue;
+        if (t->box || !map_apart(m, l->gp->extent, t->map, l->gp->extent)) return false;
+        writes = true;
+    }
+    return writes;
+}
+
 uint32_t lower_access(Lower *l, Id buffer, Dtype dtype, const Map *m, bool written)
 {
     int64_t step[MAX_DOMAIN + 1] = { 0 }, by_loop[MAX_DOMAIN + 1], off;
@@ -129,6 +143,7 @@ uint32_t lower_access(Lower *l, Id buffer, Dtype dtype, const Map *m, bool writt
     }
     a.nindex = m->nindex;
     uint32_t array = lower_array(l, buffer, dtype, written);
+    a.apart = !written && is_apart(l, buffer, m);
     return access_at(l, array, dtype, by_loop, NULL, off, &a);
 }
 

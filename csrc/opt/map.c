@@ -50,6 +50,47 @@ bool map_equal(const Map *a, const Map *b)
     return true;
 }
 
+static int64_t gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* The range of indices that m takes along its row d. */
+static void map_range(const Map *m, const int64_t *extent, int d, int64_t *low, int64_t *high)
+{
+    *low = *high = m->off[d];
+    for (int k = 0; k < m->naxes; k++) {
+        int64_t reach = m->step[d][k] * (extent[k] - 1);
+        if (reach < 0) *low += reach; else *high += reach;
+    }
+}
+
+/* Whether two maps keep to different residues along row d: the even rows and the odd ones. */
+static bool other_residue(const Map *a, const Map *b, int d)
+{
+    int64_t common = 0;
+    for (int k = 0; k < a->naxes; k++) common = gcd(common, a->step[d][k]);
+    for (int k = 0; k < b->naxes; k++) common = gcd(common, b->step[d][k]);
+    return common > 1 && (a->off[d] - b->off[d]) % common;
+}
+
+bool map_apart(const Map *a, const int64_t *extent_a, const Map *b, const int64_t *extent_b)
+{
+    if (a->nindex || b->nindex || a->flat || b->flat) return false;
+    for (int d = 0; d < a->rank; d++) {
+        int64_t low_a, high_a, low_b, high_b;
+        map_range(a, extent_a, d, &low_a, &high_a);
+        map_range(b, extent_b, d, &low_b, &high_b);
+        if (high_a < low_b || high_b < low_a || other_residue(a, b, d)) return true;
+    }
+    return false;
+}
+
 static size_t map_bytes(const Map *m) { return offsetof(Map, step) + sizeof m->step[0] * (size_t)m->rank; }
 
 const Map *map_copy(Arena *arena, const Map *m) { return arena_dup(arena, m, map_bytes(m)); }

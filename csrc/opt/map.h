@@ -32,6 +32,8 @@ uint64_t map_hash(const Map *m);
 /* Whether m is exactly the selection of domain axes `axis`. */
 bool map_is_select(const Map *m, const int8_t *axis);
 bool map_equal(const Map *a, const Map *b);
+/* Whether two maps over one array, by domains of these extents, meet in no element, as far as their boxes and steps tell. */
+bool map_apart(const Map *a, const int64_t *extent_a, const Map *b, const int64_t *extent_b);
 /* A copy in the arena, of its own rows only (map_unpack copies it back, an assignment would read past its end); NULL if there is no memory. */
 const Map *map_copy(Arena *arena, const Map *m);
 void map_unpack(Map *to, const Map *from);

@@ -130,6 +130,7 @@ static void add_access(Region *r, const Access *from, const Kernel *k, const Shi
     to->array = (uint16_t)s->array[from->array];
     to->nindex = from->nindex;
     to->streams = from->streams;
+    to->apart = from->apart;
     to->off_lit = from->off_lit;
     to->off_arg = from->off_arg < 0 ? -1 : from->off_arg + (int32_t)s->words;
     for (uint32_t i = 0; i < k->axes.len; i++) {

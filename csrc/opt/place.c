@@ -23,14 +23,15 @@ static bool place_value(Place *p, Id v, const Box *box)
     int8_t axis[MAX_RANK], own_axis[MAX_DOMAIN];
     uint32_t n = gr->info[v].group;
     uint8_t phase = gr->info[v].phase;
+    bool before = gr->before && gr->before[v];
     Scan s;
     if (!node_size(g, v)) return true;
-    if (n && n >= p->floor && op_info[node_at(g, v)->op].kind != KIND_PLACE && !gr->groups.at[n].host && gr->groups.at[n].then != v) {
+    if (n && !before && n >= p->floor && op_info[node_at(g, v)->op].kind != KIND_PLACE && !gr->groups.at[n].host && gr->groups.at[n].then != v) {
         memcpy(axis, gr->info[v].axis, sizeof axis);
     } else {
         if (!scan_node(&s, gr, v)) return false;
         uint32_t low = s.low > p->floor ? s.low : p->floor;
-        n = s.best >= p->floor ? s.best : 0;
+        n = s.best >= p->floor && !before ? s.best : 0;
         if (!n || !scan_may_join(&s, n, own_axis)) {
             n = scan_group(&s, low, 0, gr->info[v].group != 0);
             identity_axes(own_axis);

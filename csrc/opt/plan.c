@@ -55,12 +55,12 @@ static bool input_and_output_slots(Build *s, const PlanOutput *out)
         }
         Id b = s->b->output[i], memory = buffers_memory(s->b, b);
         if (!set_strides(s, i, b)) return false;
-        if (memory != b) {                                     /* a donated input's */
+        if (s->slot_of[memory]) {                              /* a donated input's */
             s->p->output_slot[i] = s->slot_of[memory] - 1;
             continue;
         }
         s->p->output_slot[i] = add_slot(s, SLOT_OUTPUT, s->b->at.at[b].dtype, i, s->b->at.at[b].bytes);
-        s->slot_of[b] = s->p->output_slot[i] + 1;
+        s->slot_of[memory] = s->p->output_slot[i] + 1;
     }
     return !g->err->kind;
 }
@@ -237,14 +237,33 @@ static int64_t *wanted_strides(Arena *a, const Graph *g, const PlanInput *in, co
     return wanted;
 }
 
+/* The plan of a simplified graph. before: the values that are stored before an update; *next: those that had better be, NULL: none. */
+static Plan *plan_grouped(Arena *a, Arena *work, const Graph *g, const PlanInput *in, const PlanOutput *out, const Target *target,
+                          const int64_t *wanted, const bool *before, bool **next)
+{
+    Grouping *gr = group_make(work, g, in, target, before);
+    Survey *surveys = gr ? survey_make(gr) : NULL;
+    Buffers *b = surveys ? buffers_make(gr, surveys, out, wanted) : NULL;
+    if (b) *next = b->before;
+    return b ? plan_build(a, work, gr, surveys, b, out) : NULL;
+}
+
+static float total_ns(const Plan *p)
+{
+    float ns = 0;
+    for (uint32_t i = 0; i < p->launches.len; i++) ns += p->launches.at[i].ns;
+    return ns;
+}
+
 static Plan *plan_graph(Arena *a, Arena *work, const Graph *graph, const PlanInput *in, const PlanOutput *out, const Target *target)
 {
     Graph *g = all_static(graph, arena_err(a)) ? simplify(a, graph, target) : NULL;
-    Grouping *gr = g ? group_make(work, g, in, target) : NULL;
-    Survey *surveys = gr ? survey_make(gr) : NULL;
-    int64_t *wanted = surveys ? wanted_strides(work, graph, in, out) : NULL;
-    Buffers *b = wanted ? buffers_make(gr, surveys, out, wanted) : NULL;
-    return b ? plan_build(a, work, gr, surveys, b, out) : NULL;
+    int64_t *wanted = g ? wanted_strides(work, graph, in, out) : NULL;
+    bool *before = NULL;
+    Plan *p = wanted ? plan_grouped(a, work, g, in, out, target, wanted, NULL, &before) : NULL;
+    if (!p || !before) return p;
+    Plan *other = plan_grouped(a, work, g, in, out, target, wanted, before, &before);
+    return other && total_ns(other) < total_ns(p) ? other : g->err->kind ? NULL : p;
 }
 
 Plan *plan_make(Arena *a, const Graph *graph, const PlanInput *in, const PlanOutput *out, const Target *target)

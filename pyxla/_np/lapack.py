@@ -157,9 +157,9 @@ def complex_matrix(name, a):
     """a, if NumPy gives complex eigenvalues for its dtype whatever they are."""
     a = array(a)
     if a.dtype.kind != "c":
-        raise unsupported(f"np.linalg.{name} of a real matrix", "whether NumPy's result is complex depends on the data; cast the matrix to "
-                          f"complex first, or use np.linalg.{name}h if it is symmetric" if name == "eig" else
-                          "complex first, or use np.linalg.eigvalsh if it is symmetric")
+        real = "eigh" if name == "eig" else "eigvalsh"
+        raise unsupported(f"np.linalg.{name} of a real matrix", "whether NumPy's result is complex depends on the data; cast it to complex "
+                          f"first, a.astype(complex), or use np.linalg.{real} if it is symmetric")
     return a
 
 

@@ -1,4 +1,4 @@
-"""Polynomials by their coefficients, in functions whose results have a size that depends on sizes alone."""
+"""Polynomials by their coefficients."""
 import numpy as np
 from numpy._core.getlimits import finfo
 from numpy.lib._type_check_impl import mintypecode
@@ -6,6 +6,9 @@ from numpy.lib._type_check_impl import mintypecode
 from .. import _core
 from ._args import array, unsupported
 from .borrow import borrow
+from .extents import Number
+from .host import host
+from .library import run_convolve
 from .manip import ravel
 
 implements = _core.implements
@@ -31,6 +34,69 @@ def poly(seq_of_zeros):
         a = _core.concatenate([a, zero], 0) + _core.concatenate([zero, a], 0) * -r[k]
     return a
 
+
+# ---- products and quotients, whose leading zeros are dropped ----
+
+def without_leading_zeros(x):
+    """The coefficients from the first that is not 0 on, as many as there are when the function runs; [0] where all are."""
+    there, n = np.not_equal(x, 0), x.shape[0]
+    first = np.argmax(there)
+    size = Number(_core.where(np.any(there), n - first, 1))
+    values = _core.gather(x, (_core.iota(size) + first,))
+    return _core.where(np.any(there), values, 0)
+
+
+def coefficients(x):
+    x = array(x)
+    x = _core.reshape(x, (1,)) if x.ndim == 0 else x
+    if x.ndim != 1:
+        raise ValueError("Polynomial must be 1d only.")
+    if not x.size:
+        x = _core.full((1,), x.dtype, 0)
+    return x
+
+
+@implements(np.polymul)
+def polymul(a1, a2):
+    a, b = (without_leading_zeros(coefficients(x)) for x in (a1, a2))
+    n = a.shape[0] + b.shape[0] - 1
+    return run_convolve((a, b), ((np.result_type(a.dtype, b.dtype), (n,)),), 2)[0]
+
+
+@implements(np.polydiv)
+def polydiv(u, v):
+    u, v = coefficients(u) + 0.0, coefficients(v) + 0.0
+    dtype = np.result_type(u.dtype, v.dtype)
+    m, n = u.size - 1, v.size - 1
+    scale = 1. / v[0]
+    q, r = _core.full((max(m - n + 1, 1),), dtype, 0), _core.copy(array(u, dtype))
+    for k in range(m - n + 1):
+        d = scale * r[k]
+        q[k] = d
+        r[k:k + n + 1] -= d * v
+    gone = np.isclose(r, 0, rtol=1e-14)
+    first = np.argmin(np.concatenate([gone[:-1], [False]]))
+    return q, _core.gather(r, (_core.iota(Number(r.size - first)) + first,))
+
+
+@host
+def run_roots(results, p):
+    results[0][...] = np.roots(p)
+
+
+@implements(np.roots)
+def roots(p):
+    p = coefficients(p)
+    if p.dtype.kind != "c":
+        raise unsupported("np.roots of real coefficients", "whether NumPy's result is complex depends on the data; cast them to complex "
+                          "first, p.astype(complex)")
+    there = np.not_equal(p, 0)
+    first, last = np.argmax(there), p.size - 1 - np.argmax(there[::-1])
+    _core.check(np.logical_and(np.any(there), np.less(first, last)), "value")       # NumPy has no complex result where none is left
+    return run_roots((p,), ((p.dtype, (Number(p.size - 1 - first),)),))[0]
+
+
+# ---- fits ----
 
 def weighted(x, y, w):
     """A weight per sample, or NumPy's error."""

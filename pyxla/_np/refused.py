@@ -44,13 +44,16 @@ ROWS = [
         "recursive_fill_fields rename_fields repack_fields require_fields stack_arrays structured_to_unstructured unstructured_to_structured",
         "structured arrays are no arrays of numbers", "pass the fields as arrays of their own", module="numpy.lib.recfunctions"),
     Row("asarray_chkfinite", "it raises for some values", "use np.asarray, and np.isfinite where the values decide", numeric=True),
-    Row("roots", "the number of roots depends on the data", "where no coefficient at the ends is 0, use np.linalg.eigvals of the companion matrix, cast to complex",
-        numeric=True),
-    Row("polymul polydiv", "they drop leading zeros, so the size of their results depends on the data", "use np.convolve", numeric=True),
-    # ---- not there yet ----
-    Row("histogram2d histogramdd", "not there yet", LATER, numeric=True),
-    Row("arccos arcsin arctanh log log10 log2 logn power sqrt", "the dtype of the result depends on the values",
-        "use the function of that name in numpy, with complex operands where the result may be complex", numeric=True, module="numpy.lib.scimath"),
+]
+# Functions that are there and refuse some arguments: names, which, the cure. The code that refuses has its own text.
+PARTS = [
+    ("linalg.eig linalg.eigvals roots", "real ones: whether the result is complex depends on the data", "cast to complex first"),
+    ("emath.sqrt emath.log emath.log2 emath.log10 emath.logn emath.arccos emath.arcsin emath.arctanh emath.power",
+     "real values that depend on an argument: whether the result is complex depends on the data", "the function of that name in numpy, of x.astype(complex) where it may be"),
+    ("poly", "matrices and complex roots: whether the result is complex depends on the data", "np.convolve of the factors"),
+    ("linalg.lstsq", "the residuals of a matrix that has not full rank", "compute them"),
+    ("histogram histogram_bin_edges", "bins given by the name of a rule", "give their number, or their edges"),
+    ("ravel reshape flatten", "orders 'A' and 'K'", "'C' or 'F'"),
 ]
 TABLE = {f"{row.module}.{name}": row for row in ROWS for name in row.names.split()}
 
@@ -112,6 +115,8 @@ def page():
         prefix = "" if row.module == "numpy" else f"{row.module.removeprefix('numpy.')}: "
         if left:
             lines.append(f"| {prefix}{' '.join(f'`{n}`' for n in left)} | {row.reason} | {row.cure} |")
+    lines += ["", "Refused for some arguments:", "", "| functions | which | instead |", "|---|---|---|"]
+    lines += [f"| {' '.join(f'`{n}`' for n in names.split())} | {which} | {cure} |" for names, which, cure in PARTS]
     lines += ["", "Attributes and methods of arrays that a jitted function cannot use (`item`, `tolist` and `tobytes` work where no argument decides the value):", "",
               "| of an array | instead |", "|---|---|"]
     for cure in dict.fromkeys(ATTRIBUTES.values()):

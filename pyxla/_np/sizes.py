@@ -1,17 +1,20 @@
 """Functions whose results have a size that depends on data: nonzero, compress, unique, bincount and their kin.
 
 Masks become positions (fancy.py), and the size is an extent of the run (extents.py)."""
+import math
 from operator import index
 from typing import NamedTuple
 
 import numpy as np
 
 from .. import _core
-from ._args import BOOL, FLOAT, INT, array, axis_index, common, to_out, unsupported
+from ._args import BOOL, FLOAT, INT, array, axis_index, axis_tuple, common, to_out, unsupported
 from .extents import Number, as_value, is_dynamic
 from .fancy import from_front, positions, to_front, unravelled
+from .histogram import tally
+from .host import host
 from .manip import ravel
-from .selection import search, tally
+from .selection import search
 
 implements, method = _core.implements, _core.method
 
@@ -79,17 +82,24 @@ def extract(condition, arr):
 
 @implements(np.trim_zeros)
 def trim_zeros(filt, trim="fb", axis=None):
-    x = array(filt)
-    if x.ndim != 1 or axis not in (None, 0, -1):
-        raise unsupported("trim_zeros of more than one axis", "slice it")
+    x, trim = array(filt), trim.lower()
+    if trim not in ("fb", "bf", "f", "b"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     if is_dynamic(x) or x.size == 0:
         raise unsupported("trim_zeros of an empty array, or one whose size depends on data", "slice it")
-    there, n = np.not_equal(x, 0), x.shape[0]
-    trim = trim.lower()
+    there = np.not_equal(x, 0)
+    for d in range(x.ndim) if axis is None else axis_tuple(axis, x.ndim, "axis"):
+        x = trimmed(x, d, np.any(there, axis=tuple(k for k in range(x.ndim) if k != d)), trim)
+    return x
+
+
+def trimmed(x, axis, there, trim):
+    """x without the ends of an axis where `there` is false; without all of it where that is false everywhere."""
+    n = there.shape[0]
     first = np.argmax(there) if "f" in trim else as_value(0)
     last = n - np.argmax(there[::-1]) if "b" in trim else as_value(n)
     size = Number(_core.where(np.any(there), last - first, 0))
-    return _core.gather(x, (_core.iota(size) + first,))
+    return from_front(_core.gather(to_front(x, [axis]), (_core.iota(size) + first,)), 1, axis)
 
 
 @implements(np.piecewise)
@@ -178,7 +188,7 @@ def runs(x, equal_nan=True, ordered=False):
     k = _core.iota(n)
     before = _core.gather(values, (np.maximum(k - 1, 0),))
     differs = np.not_equal(values, before)
-    if equal_nan and x.dtype.kind == "f":
+    if equal_nan and x.dtype.kind in "fc":
         differs = np.logical_and(differs, np.logical_not(np.logical_and(np.isnan(values), np.isnan(before))))
     first = np.logical_or(differs, np.equal(k, 0))
     return Runs(values, order, first, positions(first))
@@ -187,10 +197,10 @@ def runs(x, equal_nan=True, ordered=False):
 @implements(np.unique)
 def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True):
     ar = array(ar)
-    if axis is not None and ar.ndim != 1:
-        raise unsupported("unique with an axis", "compute it outside of the jitted function")
-    if ar.dtype.kind == "c":
-        raise unsupported("unique of complex numbers", "compute it outside of the jitted function")
+    if axis is not None:
+        axis = axis_index(axis, ar.ndim)
+        if ar.ndim != 1:
+            return unique_along(ar, axis, return_index, return_inverse, return_counts)
     x = ravel(ar)
     empty = not is_dynamic(x) and x.size == 0
     if empty:
@@ -199,20 +209,46 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
         out += [none] * return_index + [_core.reshape(none, ar.shape)] * return_inverse + [none] * return_counts
         return out[0] if len(out) == 1 else tuple(out)
     r = runs(x, equal_nan, return_index or return_inverse)
-    out = [_core.gather(r.values, (r.start,))]
+    return with_indices(r, _core.gather(r.values, (r.start,)), ar.shape, return_index, return_inverse, return_counts)
+
+
+def with_indices(r, values, inverse_shape, return_index, return_inverse, return_counts):
+    """The unique values, or a tuple of them and of what is asked for."""
+    out, n = [values], r.first.shape[0]
     if return_index:
         out.append(_core.gather(r.order, (r.start,)))
     if return_inverse:
         number = _core.scan("cumsum", _core.cast(r.first, INT), 0) - 1
-        inverse = _core.full((x.shape[0],), INT, 0)
+        inverse = _core.full((n,), INT, 0)
         _core.scatter(inverse, number, None, 1, (r.order,))
-        out.append(_core.reshape(inverse, ar.shape))
+        out.append(_core.reshape(inverse, inverse_shape))
     if return_counts:
         k = _core.iota(r.start.shape[0])
         end = _core.gather(r.start, (np.minimum(k + 1, as_value(r.start.shape[0]) - 1),))
         last = np.equal(k, as_value(r.start.shape[0]) - 1)
-        out.append(_core.where(last, as_value(x.shape[0]), end) - r.start)
+        out.append(_core.where(last, as_value(n), end) - r.start)
     return out[0] if len(out) == 1 else tuple(out)
+
+
+@host
+def run_row_order(results, rows):
+    results[0][...] = np.lexsort(rows.T[::-1])
+
+
+def unique_along(a, axis, return_index, return_inverse, return_counts):
+    """The unique subarrays along an axis, in the order of their elements; a NaN equals none."""
+    front = to_front(a, [axis])
+    n, m = front.shape[0], math.prod(front.shape[1:]) if not is_dynamic(front) else 0
+    if not m or not is_dynamic(front) and n == 0:
+        raise unsupported("unique along an axis of subarrays that are empty, or whose size depends on data", "compute it outside")
+    rows = _core.reshape(front, (n, m))
+    order = run_row_order((rows,), ((INT, (n,)),))[0]
+    rows, k = _core.gather(rows, (order,)), _core.iota(n)
+    before = _core.gather(rows, (np.maximum(k - 1, 0),))
+    first = np.logical_or(np.any(np.not_equal(rows, before), axis=1), np.equal(k, 0))
+    r = Runs(rows, order, first, positions(first))
+    values = _core.reshape(_core.gather(rows, (r.start,)), (r.start.shape[0], *front.shape[1:]))
+    return with_indices(r, from_front(values, 1, axis), (n,), return_index, return_inverse, return_counts)
 
 
 @implements(np.unique_values)
@@ -256,12 +292,25 @@ def shared(x):
 
 @implements(np.intersect1d)
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
-    if return_indices:
-        raise unsupported("intersect1d with return_indices", "compute it outside of the jitted function")
     a, b = common(ar1, ar2)
+    if return_indices:
+        return intersection_indices(a, b, assume_unique)
     a, b = (ravel(v) if assume_unique else unique(v) for v in (a, b))
     values, twice = shared(joined(a, b))
     return _core.gather(values, (positions(twice),))
+
+
+def intersection_indices(a, b, assume_unique):
+    """The common elements and where they are in a and in b."""
+    (a, i), (b, j) = [(ravel(v), None) if assume_unique else unique(v, return_index=True) for v in (a, b)]
+    both = joined(a, b)
+    order = np.argsort(both, kind="stable")
+    values = _core.gather(both, (order,))
+    twice = positions(np.equal(values[1:], values[:-1]))
+    left, right = _core.gather(order, (twice,)), _core.gather(order, (twice + 1,)) - as_value(a.shape[0])
+    if not assume_unique:
+        left, right = _core.gather(i, (left,)), _core.gather(j, (right,))
+    return _core.gather(values, (twice,)), left, right
 
 
 @implements(np.setdiff1d)

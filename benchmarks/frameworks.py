@@ -81,7 +81,8 @@ class Jax(NumPy):
 
     def prepare(self, case, module, args):
         wait = self.module.block_until_ready
-        jitted = self.module.jit(getattr(module, case.jax or case.fn))
+        static = tuple(k for k, a in enumerate(args) if type(a) is int)  # sizes and numbers of steps
+        jitted = self.module.jit(getattr(module, case.jax or case.fn), static_argnums=static)
         placed = [self.module.device_put(a) if isinstance(a, np.ndarray) else a for a in args]
         return lambda: wait(jitted(*placed))
 

@@ -122,13 +122,14 @@ def summary(data):
     kinds = {}
     for entry in data["cases"].values():
         if factor := ratio(entry):
-            kind = "math" if entry["group"] == "math" else share(data, entry)[1]
+            kind = entry["group"] if entry["group"] in ("math", "programs") else share(data, entry)[1]
             kinds.setdefault(kind, []).append(factor)
     names = {
         "memory": "bound by memory bandwidth",
         "arithmetic": "bound by arithmetic",
         "call": "bound by the call",
         "math": "elementary functions alone (against NumPy)",
+        "programs": "whole programs",
     }
     for kind, factors in kinds.items():
         slower = sum(f < 1 for f in factors)
@@ -212,7 +213,8 @@ def plot(data, path):
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    shown = [(n, e) for n, e in data["cases"].items() if e["group"] != "math" and time_of(e, "pyxla") and time_of(e, "numpy")]
+    shown = [(n, e) for n, e in data["cases"].items() if e["group"] not in ("math", "programs")]
+    shown = [(n, e) for n, e in shown if time_of(e, "pyxla") and time_of(e, "numpy")]
     if not shown:
         return
     figure, axes = plt.subplots(figsize=(8.6, 0.9 + 0.165 * len(shown)), dpi=110)

@@ -61,13 +61,15 @@ def peak_of(call, base):
 
 def leaves(tree, like=None):
     """The arrays of a result, as NumPy arrays; a Python number has the dtype of the one in its place in `like`."""
+    if isinstance(tree, dict):
+        tree = list(tree.values())
     if not isinstance(tree, (tuple, list)):
         return [np.array(tree, like[0].dtype if like and type(tree) in (bool, int, float) else None)]
     like = like if like and len(like) == len(tree) else [None] * len(tree)
     return [leaf for item, one in zip(tree, like) for leaf in leaves(item, one is not None and [one])]
 
 
-def error_of(results, expected, tol):
+def error_of(results, expected, tol, least):
     """The largest error of a result relative to the largest magnitude expected (integers: absolute), or a complaint."""
     if len(results) != len(expected):
         return f"{len(results)} results instead of {len(expected)}"
@@ -77,8 +79,9 @@ def error_of(results, expected, tol):
             return f"{got.dtype}{got.shape} instead of {want.dtype}{want.shape}"
         exact = want.dtype.kind not in "fc"
         limit = (tol or 0) if exact else (tol or TOLERANCE[want.dtype.name])
-        difference = np.abs(got.astype("float64") - want.astype("float64")).max(initial=0)
-        scale = 1.0 if exact else max(float(np.abs(want).max(initial=0)), 1e-30)
+        same = (got == want) | ((got != got) & (want != want))
+        difference = np.where(same, 0, np.abs(got.astype("float64") - want.astype("float64"))).max(initial=0)
+        scale = 1.0 if exact else max(float(np.abs(want[np.isfinite(want)]).max(initial=0)), least)
         worst = max(worst, float(difference) / scale)
         if not difference <= limit * scale:
             return f"wrong by {difference / scale:.2g}, allowed is {limit:.2g}"
@@ -99,7 +102,7 @@ def facts(args, expected):
 def measure(framework, group, case, seconds):
     """What the harness records of one case."""
     args = cases.arguments(case)
-    expected = leaves(getattr(cases.load(group), case.fn)(*args))
+    expected = leaves(getattr(cases.load(group), case.fn)(*cases.arguments(case)))
     record = facts(args, expected) | {"ops": case.ops}
     framework.forget()
     gc.collect()
@@ -109,7 +112,7 @@ def measure(framework, group, case, seconds):
     start = time.perf_counter()
     result = call()
     record["first"] = time.perf_counter() - start
-    verdict = error_of(leaves(result, expected), expected, case.tol)
+    verdict = error_of(leaves(result, expected), expected, case.tol, case.least)
     if isinstance(verdict, str):
         return record | {"error": verdict}
     del result

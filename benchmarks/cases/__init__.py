@@ -10,12 +10,13 @@ source is the same for all. Arguments are described, not made: a process makes t
 import hashlib
 import importlib.util
 import types
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
 
-GROUPS = ("elementwise", "rows", "reductions", "stencils", "products", "small", "math")
+GROUPS = ("elementwise", "rows", "reductions", "stencils", "products", "small", "math", "programs")
 FOLDER = Path(__file__).resolve().parent
 
 # Vector instructions of an elementary function (float32 or float64 alike, to a few).
@@ -26,18 +27,20 @@ EXP, LOG, TANH, SINCOS, DIV, SQRT = 16, 18, 20, 18, 8, 8
 class Case:
     """One row of the table.
 
-    `args` are numbers or functions of a random generator that make an array. `numexpr` is the expression where that library can
-    say it. `jax` names another function of the module for a source that writes in place. `tol` is the largest error allowed,
-    relative to the largest magnitude of a result (integers: absolute).
+    `args` are numbers or functions of a random generator that make an array, or a function that makes all of them. `numexpr` is the
+    expression where that library can say it. `jax` names another function of the module for a source that writes in place. `tol` is
+    the largest error allowed, relative to the largest magnitude of a result (integers: absolute), which counts as `least` where it is
+    smaller.
     """
 
     name: str
     fn: str
-    args: tuple
+    args: tuple | Callable
     ops: int = 0
     numexpr: str | None = None
     jax: str | None = None
     tol: float | None = None
+    least: float = 1e-30
     only: tuple = ()
     quick: bool = False
 
@@ -53,7 +56,9 @@ def load(group, np=numpy, decorate=None):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.np = np
-    if decorate:
+    if hasattr(module, "bind"):
+        vars(module).update(module.bind(np, decorate))
+    elif decorate:
         for name, value in list(vars(module).items()):
             if isinstance(value, types.FunctionType) and value.__module__ == spec.name:
                 setattr(module, name, decorate(value))
@@ -62,6 +67,8 @@ def load(group, np=numpy, decorate=None):
 
 def arguments(case):
     """The arguments of a case, the same in every process."""
+    if callable(case.args):
+        return case.args()
     seed = int.from_bytes(hashlib.sha256(case.name.encode()).digest()[:4], "little")
     rng = numpy.random.default_rng(seed)
     return tuple(a(rng) if callable(a) else a for a in case.args)

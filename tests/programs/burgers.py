@@ -48,6 +48,6 @@ def program(u, nu, steps):
     return u, w, np.array(total), variation, np.argmax(np.abs(np.diff(w)))
 
 
-def arguments():
-    x = np.arange(48) * 2 * np.pi / 48
+def arguments(scale=1):
+    x = np.arange(48 * scale) * 2 * np.pi / (48 * scale)
     return np.sin(x) + 0.5, 0.02, 6

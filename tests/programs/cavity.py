@@ -58,5 +58,5 @@ def program(n, steps, rho, nu):
     return u, v, p, vorticity
 
 
-def arguments():
-    return 21, 5, 1.0, 0.1
+def arguments(scale=1):
+    return 21 * scale, 5, 1.0, 0.1

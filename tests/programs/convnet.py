@@ -46,7 +46,7 @@ def program(images, labels, parameters):
     return logp, loss, logp.argmax(axis=1), (logp.argmax(axis=1) == labels).mean(), same
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(16)
 
     def normal(*shape):
@@ -54,7 +54,7 @@ def arguments():
 
     parameters = {"c1": normal(3, 3, 2, 4), "b1": normal(4), "c2": normal(3, 3, 4, 5), "b2": normal(5), "w1": normal(45, 12), "b3": normal(12),
                   "w2": normal(12, 10), "b4": normal(10)}
-    return rng.random((3, 16, 16, 2)).astype(np.float32), rng.integers(0, 10, 3), parameters
+    return rng.random((3 * scale, 16, 16, 2)).astype(np.float32), rng.integers(0, 10, 3 * scale), parameters
 
 
 RTOL = 1e-5

@@ -39,8 +39,8 @@ def program(x):
     return corr, outliers.sum(axis=0), moving_average(x[:, 0], ok[:, 0], 5), beta, r2, s, ranks, np.nanmax(x, axis=0), np.nanmedian(x, axis=0)
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(20)
-    x = rng.standard_normal((40, 4)) @ rng.standard_normal((4, 4))
+    x = rng.standard_normal((40 * scale, 4)) @ rng.standard_normal((4, 4))
     x[rng.random(x.shape) < 0.1] = np.nan
     return (x,)

@@ -52,6 +52,6 @@ def program(image, reference):
     return flat, clipped(image, 6), by_tiles(image, 2), otsu(image), image > otsu(image), match(image, reference), np.percentile(flat, [5, 50, 95])
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(26)
-    return (rng.beta(2, 5, (16, 20)) * 63).astype(np.uint8), (rng.beta(5, 2, (12, 12)) * 63).astype(np.uint8)
+    return (rng.beta(2, 5, (16 * scale, 20 * scale)) * 63).astype(np.uint8), (rng.beta(5, 2, (12 * scale, 12 * scale)) * 63).astype(np.uint8)

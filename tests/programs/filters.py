@@ -57,5 +57,5 @@ def program(image, sigma):
     return smooth, edges, angle, sharp, middle, stack.min(axis=0), stack.max(0), bilateral(image, 1.5, 0.2), (edges > edges.mean()).astype(np.uint8)
 
 
-def arguments():
-    return np.random.default_rng(11).random((20, 26)), 1.2
+def arguments(scale=1):
+    return np.random.default_rng(11).random((20 * scale, 26 * scale)), 1.2

@@ -28,8 +28,9 @@ def program(w):
     return d, via, reach, eccentricity.argmin(), np.isinf(d).sum(), np.nanmean(np.where(np.isinf(d), np.nan, d))
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(10)
-    w = np.where(rng.random((14, 14)) < 0.25, rng.integers(1, 20, (14, 14)).astype(float), np.inf)
+    n = 14 * scale
+    w = np.where(rng.random((n, n)) < 0.25, rng.integers(1, 20, (n, n)).astype(float), np.inf)
     np.fill_diagonal(w, 0)
     return (w,)

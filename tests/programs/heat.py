@@ -27,6 +27,7 @@ def program(u, conductivity, hot, ambient, steps=20):
     return np.array(history), flux, u.max() - u.min(), np.argmax(u.sum(axis=0))
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(1)
-    return rng.random((24, 30)), 0.5 + rng.random((24, 30)), 2.0, 0.3
+    shape = 24 * scale, 30 * scale
+    return rng.random(shape), 0.5 + rng.random(shape), 2.0, 0.3

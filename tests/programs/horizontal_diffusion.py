@@ -17,7 +17,7 @@ def program(in_field, out_field, coeff):
         flx_field[1:, :, :] - flx_field[:-1, :, :] + fly_field[:, 1:, :] - fly_field[:, :-1, :])
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(15)
-    i, j, k = 12, 10, 6
+    i, j, k = 12 * scale, 10 * scale, 6 * scale
     return rng.random((i + 4, j + 4, k)), np.zeros((i, j, k)), rng.random((i, j, k))

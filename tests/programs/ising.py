@@ -36,6 +36,7 @@ def program(spins, beta, field, numbers, picks):
     return e, m, beta**2 * e.var() / spins.size, bootstrap(m, picks), autocorrelation
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(28)
-    return np.where(rng.random((12, 12)) < 0.5, 1, -1), 0.4, 0.1, rng.random((6, 2, 12, 12)), rng.integers(0, 6, (20, 6))
+    n = 12 * scale
+    return np.where(rng.random((n, n)) < 0.5, 1, -1), 0.4, 0.1, rng.random((6, 2, n, n)), rng.integers(0, 6, (20, 6))

@@ -39,7 +39,7 @@ def program(points, centres, rounds=6):
     return centres, labels, np.array(inertia), silhouette(points, labels, len(centres))
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(5)
-    points = np.concatenate([rng.standard_normal((20, 2)) * 0.3 + c for c in ((0, 0), (2, 1), (-1, 2))])
+    points = np.concatenate([rng.standard_normal((20 * scale, 2)) * 0.3 + c for c in ((0, 0), (2, 1), (-1, 2))])
     return points, points[[3, 25, 50]].copy()

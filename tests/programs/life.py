@@ -30,6 +30,6 @@ def program(torus, walls, generations):
     return torus, population, rows, walls.argmax(axis=1)
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(4)
-    return (rng.random((20, 24)) < 0.3).astype(np.int8), (rng.random((16, 16)) < 0.4).astype(np.uint8), 8
+    return (rng.random((20 * scale, 24 * scale)) < 0.3).astype(np.int8), (rng.random((16 * scale, 16 * scale)) < 0.4).astype(np.uint8), 8

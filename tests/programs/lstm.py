@@ -47,13 +47,13 @@ def program(long, gated, xs, head):
     return h, c, gru(gated, xs, zero), (attention * both).sum(axis=0), attention
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(17)
 
     def normal(*shape):
         return (rng.standard_normal(shape) * 0.3).astype(np.float32)
 
-    n, d = 8, 5
+    n, d = 8 * scale, 5 * scale
     return Cell(normal(d, 4 * n), normal(n, 4 * n), normal(4 * n)), Cell(normal(d, 3 * n), normal(n, 3 * n), normal(3 * n)), normal(6, 3, d), normal(2 * n, 1)
 
 

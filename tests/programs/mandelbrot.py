@@ -30,5 +30,5 @@ def program(width, height, centre, scale, julia):
     return count, other, (np.clip(image, 0, 1) * 255).astype(np.uint8), (count == 30).mean()
 
 
-def arguments():
-    return 40, 30, np.array([-0.6, 0.05]), 1.3, np.array([-0.4, 0.6])
+def arguments(scale=1):
+    return 40 * scale, 30 * scale, np.array([-0.6, 0.05]), 1.3, np.array([-0.4, 0.6])

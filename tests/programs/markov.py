@@ -53,7 +53,8 @@ def program(start, move, emit, links):
     return likelihood, posterior, states, score, pagerank(links, 0.85, 20)
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(23)
-    p = rng.random((3, 3))
-    return np.log(np.full(3, 1 / 3)), np.log(p / p.sum(1, keepdims=True)), np.log(rng.random((9, 3))), (rng.random((10, 10)) < 0.3).astype(float)
+    n = 3 * scale
+    p = rng.random((n, n))
+    return np.log(np.full(n, 1 / n)), np.log(p / p.sum(1, keepdims=True)), np.log(rng.random((9, n))), (rng.random((10 * scale, 10 * scale)) < 0.3).astype(float)

@@ -39,10 +39,10 @@ def program(x, v, box, dt, target, steps=6):
     return x, v, np.array(trace), radial(x, box, 10, 3.0)
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(21)
-    grid = np.stack(np.meshgrid(*[np.arange(3) * 1.7] * 3), -1).reshape(-1, 3)
-    return grid + 0.1 * rng.random(grid.shape), rng.standard_normal(grid.shape), 5.1, 0.002, 1.2
+    grid = np.stack(np.meshgrid(*[np.arange(3 * scale) * 1.7] * 3), -1).reshape(-1, 3)
+    return grid + 0.1 * rng.random(grid.shape), rng.standard_normal(grid.shape), 5.1 * scale, 0.002, 1.2
 
 
 RTOL = 1e-10

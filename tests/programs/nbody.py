@@ -41,7 +41,7 @@ def program(pos, vel, mass, dt, steps):
     return {"pos": pos, "vel": vel, "drift": drift, "momentum": momentum}
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(0)
-    n = 12
+    n = 12 * scale
     return rng.standard_normal((n, 3)), 0.3 * rng.standard_normal((n, 3)), rng.random(n) + 0.5, 0.01, 10

@@ -39,5 +39,5 @@ def program(spot, strikes, rate, vol, years, normals):
     return np.array(european), asian, barrier, lookback, delta, black_scholes(spot, strikes, rate, vol, years)
 
 
-def arguments():
-    return 100.0, np.array([90.0, 100.0, 110.0]), 0.03, 0.25, 1.0, np.random.default_rng(8).standard_normal((300, 16))
+def arguments(scale=1):
+    return 100.0, np.array([90.0, 100.0, 110.0]), 0.03, 0.25, 1.0, np.random.default_rng(8).standard_normal((300 * scale, 16))

@@ -35,7 +35,7 @@ def program(x):
     return values, scores, explained, np.linalg.norm(z - rebuilt), np.corrcoef(z.T), exact
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(6)
-    base = rng.standard_normal((60, 2)) * [3.0, 1.5]
-    return (base @ rng.standard_normal((2, 5)) + 0.1 * rng.standard_normal((60, 5)),)
+    base = rng.standard_normal((60 * scale, 2)) * [3.0, 1.5]
+    return (base @ rng.standard_normal((2, 5)) + 0.1 * rng.standard_normal((60 * scale, 5)),)

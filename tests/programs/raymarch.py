@@ -51,5 +51,5 @@ def program(width, height, fov, light):
     return hit, np.round(image, 6), n[hit.shape[0] // 2, hit.shape[1] // 2]
 
 
-def arguments():
-    return 24, 18, 1.1, np.array([2.0, 4.0, -1.0])
+def arguments(scale=1):
+    return 24 * scale, 18 * scale, 1.1, np.array([2.0, 4.0, -1.0])

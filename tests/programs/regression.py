@@ -37,7 +37,7 @@ def program(x, y, rate, momentum, penalty):
     return w, np.array(losses), newton, table, table[0, 0] / table[0].sum()
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(22)
-    x = rng.standard_normal((50, 3))
-    return x, (x @ [1.0, -2.0, 0.5] + 0.5 * rng.standard_normal(50) > 0).astype(float), 0.5, 0.8, 0.01
+    x = rng.standard_normal((50 * scale, 3))
+    return x, (x @ [1.0, -2.0, 0.5] + 0.5 * rng.standard_normal(50 * scale) > 0).astype(float), 0.5, 0.8, 0.01

@@ -60,8 +60,8 @@ def program(image):
     return base, back, other, ssim(gray, gray * 0.9 + 0.05), turned.mean(axis=(0, 1)), np.round(gray * 255).astype(np.uint8)
 
 
-def arguments():
-    return (np.random.default_rng(24).random((16, 24, 3)),)
+def arguments(scale=1):
+    return (np.random.default_rng(24).random((16 * scale, 24 * scale, 3)),)
 
 
 RTOL = 1e-10

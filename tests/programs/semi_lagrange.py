@@ -32,9 +32,9 @@ def program(q, u, v, dt, steps):
     return q, x, row[order], np.take(row, order[:3]), q[::2, [0, 3, -1]]
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(27)
-    x, y = np.meshgrid(np.arange(14), np.arange(18), indexing="ij")
+    x, y = np.meshgrid(np.arange(14 * scale), np.arange(18 * scale), indexing="ij")
     q = np.exp(-((x - 5) ** 2 + (y - 7) ** 2) / 6)
     return q, np.sin(2 * np.pi * y / 18) + 0.1 * rng.random(x.shape), np.cos(2 * np.pi * x / 14), 0.7, 4
 

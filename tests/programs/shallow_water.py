@@ -27,6 +27,6 @@ def program(h, dt, dx, steps, options):
     return u, v, np.array(mass), np.array(energy), vorticity
 
 
-def arguments():
-    x, y = np.meshgrid(np.linspace(-1, 1, 16), np.linspace(-1, 1, 14), indexing="ij")
+def arguments(scale=1):
+    x, y = np.meshgrid(np.linspace(-1, 1, 16 * scale), np.linspace(-1, 1, 14 * scale), indexing="ij")
     return 0.1 * np.exp(-8 * (x**2 + y**2)), 0.01, 0.13, 12, {"g": 9.81, "f": 0.5, "depth": 1.0, "drag": 0.01}

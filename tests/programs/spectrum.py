@@ -34,10 +34,10 @@ def program(x, rate):
     return f, p, peaks, decibels, total, centroid, lags
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(19)
-    t = np.arange(160) / 100.0
-    return np.sin(2 * np.pi * 12 * t) + 0.3 * np.cos(2 * np.pi * 31 * t) + 0.2 * rng.standard_normal(160), 100.0
+    t = np.arange(160 * scale) / 100.0
+    return np.sin(2 * np.pi * 12 * t) + 0.3 * np.cos(2 * np.pi * 31 * t) + 0.2 * rng.standard_normal(160 * scale), 100.0
 
 
 RTOL = 1e-11

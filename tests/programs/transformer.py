@@ -67,15 +67,15 @@ def program(blocks, onehot, embedding):
     return logits, -np.log((p[..., :-1, :] * onehot[..., 1:, :]).sum(-1)).mean(), p.argmax(-1)
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(18)
-    d, h, words = 16, 2, 11
+    d, h, words = 16 * scale, 2, 11
 
     def normal(*shape):
         return rng.standard_normal(shape) / np.sqrt(shape[0])
 
     blocks = [Block(np.ones(d), normal(d, 3 * d), normal(d, d), np.ones(d), normal(d, 24), normal(d, 24), normal(24, d), h) for _ in range(2)]
-    return blocks, np.eye(words)[rng.integers(0, words, (2, 7))], normal(words, d)
+    return blocks, np.eye(words)[rng.integers(0, words, (2, 7 * scale))], normal(words, d)
 
 
 RTOL = 1e-10

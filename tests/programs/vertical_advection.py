@@ -57,8 +57,8 @@ def program(utens_stage, u_stage, wcon, u_pos, utens, dtr_stage):
         utens_stage[:, :, k] = dtr_stage * (datacol - u_pos[:, :, k])
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(14)
-    i, j, k = 6, 5, 8
+    i, j, k = 6 * scale, 5 * scale, 8
     a = [rng.random(s) for s in ((i, j, k), (i, j, k), (i + 1, j, k), (i, j, k), (i, j, k))]
     return *a, 3.0 / 20.0

@@ -38,6 +38,7 @@ def program(u, v, c, centre):
     return record, u, energy, np.abs(record).max(axis=1)
 
 
-def arguments():
+def arguments(scale=1):
     rng = np.random.default_rng(2)
-    return rng.standard_normal((17, 19)), np.zeros((17, 19)), 1.5, 0.3
+    shape = 17 * scale, 19 * scale
+    return rng.standard_normal(shape), np.zeros(shape), 1.5, 0.3

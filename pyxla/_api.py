@@ -27,7 +27,7 @@ os.register_at_fork(before=_before_fork)
 
 def _numbers(value):
     """Argument numbers as a tuple: one integer or an iterable of them."""
-    return tuple(operator.index(v) for v in ((value,) if hasattr(value, "__index__") else value))
+    return tuple(map(operator.index, (value,) if hasattr(value, "__index__") else value))
 
 
 def _names(value):
@@ -183,7 +183,7 @@ class ShapeDtype:
 
     def __init__(self, shape, dtype):
         shape = (shape,) if hasattr(shape, "__index__") else shape
-        self.shape = tuple(operator.index(n) for n in shape)
+        self.shape = tuple(map(operator.index, shape))
         self.dtype = np.dtype(dtype)
 
     @property

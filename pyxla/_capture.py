@@ -1,53 +1,122 @@
 """What a function can read besides its arguments: globals, closure variables, attributes, containers.
 
 `steps()` walks from the function over everything its code, and the plain Python code it calls, can reach by the names it
-mentions, and lists each step with what it leads to now. csrc/py/guard.c checks the list before an entry is used again, so
-captured numbers, functions and objects are never frozen. (Elements of arrays are no guards: they are read at every call.)"""
+mentions, and lists each step with what it leads to now; a step without a value says that there is nothing, so that what comes later is
+seen too. csrc/py/capture.c checks the list before an entry is used again, so captured numbers, functions and objects are never frozen.
+(Elements of arrays are no guards: they are read at every call.)"""
+import contextvars
 import dis
 import functools
+import os
 import random
 import sys
+import threading
 import types
+import weakref
+from collections.abc import Collection, Mapping
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from . import _core
 
-OBJECT, GLOBAL, CELL, ATTRIBUTE, ITEM, ITEMS, LEAF = range(7)
+OBJECT, LEAF, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, WEAK, TYPE, CLASS, FUNCTION, ITEMS, PROBE = range(13)
 LIMIT = 20_000
-CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ndarray, np.ufunc, type(Ellipsis))
-CALLED = ("__call__", "__init__", "__new__", "__post_init__", "__getitem__", "__iter__", "__len__", "__enter__", "__exit__", "__getattr__")
+CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ufunc, type(Ellipsis), range, slice)
+NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace", "_thread._local")
+PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
+MISSING = object()
+# Names that ask for variables or attributes by a computed name, those that ask whether there is one, those that read an array's memory.
+VARIABLES = {"globals", "vars", "eval", "exec"}
+BY_NAME = VARIABLES | {"attrgetter", "__dict__", "__getattribute__", "inspect", "dataclasses"}
+CATCHES = {"AttributeError", "NameError", "Exception", "BaseException"}
+MEMORY = {"memoryview", "bytes", "bytearray", "struct", "ctypes", "array", "tobytes", "data", "__array_interface__", "hashlib", "pickle"}
+LOADS = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_ATTR", "LOAD_CONST",
+         "LOAD_SMALL_INT")
 _names = WeakKeyDictionary()
 
 
+class Names:
+    """What a code object and those inside it mention.
+
+    asked: attributes that may be missing without an error; any: attributes may be asked for by names that are not in the code; memory:
+    an array's memory may be read by something that is not NumPy."""
+
+    def __init__(self, code):
+        self.globals, self.cells, self.attributes, self.asked, self.modules = set(), set(), set(), set(), set()
+        self.any = self.memory = False
+        found = list(dis.get_instructions(code))
+        for k, i in enumerate(found):
+            self.add(i.opname, i.argval, found[k + 1:k + 12])
+        if CATCHES & self.globals:
+            self.asked |= self.attributes
+        self.any |= bool(BY_NAME & (self.globals | self.attributes))
+        self.memory = bool(MEMORY & (self.globals | self.attributes))
+        texts = [c for c in code.co_consts if isinstance(c, str)] if VARIABLES & self.globals else []
+        self.globals |= {text for text in texts if text.isidentifier()}
+        for c in (*code.co_consts, *filter(None, map(compiled, texts))):
+            if isinstance(c, types.CodeType):
+                inner = names_of(c)
+                for mine, theirs in zip(self.sets(), inner.sets()):
+                    mine |= theirs
+                self.any |= inner.any
+                self.memory |= inner.memory
+
+    def sets(self):
+        return self.globals, self.cells, self.attributes, self.asked, self.modules
+
+    def add(self, op, name, following):
+        if op.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")):
+            self.globals.add(name)
+            if name in ("getattr", "hasattr"):
+                asked = constant_name(following)
+                found = {asked} - {None}
+                self.any |= not found
+                self.asked |= found
+                self.attributes |= found
+        elif op in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"):
+            self.cells.add(name)
+        elif op in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"):
+            self.attributes.add(name)
+        elif op == "IMPORT_NAME":
+            self.modules.add(name)
+        self.any |= op in ("MATCH_CLASS", "IMPORT_STAR")
+
+
+def constant_name(instructions):
+    """The second argument of a call, getattr(a.b, "name", c), that these instructions begin; None: it is not as simple as that."""
+    rest = [i for i in instructions if i.opname not in ("PUSH_NULL", "CACHE", "EXTENDED_ARG")]
+    k = next((k for k, i in enumerate(rest) if i.opname not in LOADS), len(rest))
+    constants = [i.argval for i in rest[1:k] if i.opname == "LOAD_CONST"]
+    simple = k < len(rest) and rest[k].opname.startswith(("PRECALL", "CALL")) and rest[0].opname != "LOAD_CONST" and constants
+    return constants[0] if simple and isinstance(constants[0], str) else None
+
+
+def compiled(text):
+    """The code of a text that may be an expression, for eval."""
+    try:
+        return compile(text, "<eval>", "exec")
+    except (SyntaxError, ValueError):
+        return None
+
+
 def names_of(code):
-    """(globals, closure variables, attributes) that a code object and those inside it mention."""
+    """The Names of a code object."""
     known = _names.get(code)
     if known is None:
-        found = set(), set(), set()
-        for i in dis.get_instructions(code):
-            name = i.opname
-            if name.startswith(("LOAD_GLOBAL", "LOAD_NAME")):
-                found[0].add(i.argval)
-            elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
-                found[1].add(i.argval)
-            elif name in ("LOAD_ATTR", "LOAD_METHOD"):
-                found[2].add(i.argval)
-            elif name == "LOAD_SUPER_ATTR":
-                found[2].add(i.argval)
-        for c in code.co_consts:
-            if isinstance(c, types.CodeType):
-                for mine, inner in zip(found, names_of(c)):
-                    mine |= inner
-        known = _names[code] = found
+        known = _names[code] = Names(code)
     return known
 
 
 def foreign(module):
     """Whether code of this module (by name) is taken as it is: Python's own, NumPy's and pyxla's."""
-    top = (module or "").partition(".")[0]
+    top = (module if isinstance(module, str) else "").partition(".")[0]
     return top in ("numpy", "pyxla") or top in sys.stdlib_module_names and top != "__main__"
+
+
+def foreign_class(cls):
+    """The same of a class; "types" is also where classes that were made by a call say they are from."""
+    return foreign(cls.__module__) and (cls.__module__ != "types" or getattr(types, cls.__name__, None) is cls)
 
 
 def draws(value):
@@ -56,7 +125,7 @@ def draws(value):
         return value.__name__ in ("random", "numpy.random")
     numpy_random = sys.modules.get("numpy.random")
     kinds = (random.Random,) + ((numpy_random.Generator, numpy_random.RandomState) if numpy_random else ())
-    return isinstance(value, kinds) or isinstance(getattr(value, "__self__", None), kinds)
+    return isinstance(value, kinds) or isinstance(value, (types.BuiltinMethodType, types.MethodType)) and isinstance(value.__self__, kinds)
 
 
 def refuse_random(what, code):
@@ -66,142 +135,319 @@ def refuse_random(what, code):
     )
 
 
+def flat(mapping):
+    """Keys and values in one tuple."""
+    return tuple(v for pair in mapping.items() for v in pair)
+
+
+def items_of(container):
+    """The items of any container but the commonest, which the guard compares."""
+    if isinstance(container, Mapping):
+        return flat(container)
+    return tuple(container)
+
+
+def items_of_object_array(array):
+    return *array.shape, *array.flat
+
+
+def variables_of(value):
+    return flat(vars(value))
+
+
+def target_of(ref):
+    """What a weak reference or a proxy stands for; None: it is gone."""
+    try:
+        return ref() if isinstance(ref, weakref.ref) else ref.__repr__.__self__
+    except ReferenceError:
+        return None
+
+
+def context_value(variable):
+    return (variable.get(MISSING),)
+
+
+def bytes_of(value):
+    return (memoryview(value).tobytes(),)
+
+
+def array_bytes(array):
+    return (array.tobytes(),)
+
+
+def has_memory(value):
+    try:
+        memoryview(value)
+    except (TypeError, BufferError, ValueError):
+        return False
+    return True
+
+
+def own_dict(value):
+    found = getattr(value, "__dict__", None)
+    return found if type(found) is dict else None
+
+
 class Walk:
     def __init__(self):
         self.steps = []
         self.seen = {}
-        self.attributes = set(CALLED)
+        self.attributes, self.asked, self.any, self.memory = set(), set(), False, False
+        self.arrays = []                # numeric ones
         self.waiting = []               # (step, object) whose attributes are looked up when all names are known
-        self.asked = set()              # (id of object, attribute) that have steps
+        self.known = set()              # (id of object, attribute) that have steps
 
-    def add(self, kind, parent, key, value):
+    def add(self, kind, parent, key, *value):
         if len(self.steps) >= LIMIT:
             raise RuntimeError(f"the function reaches more than {LIMIT} captured objects; pass what it needs as arguments")
-        self.steps.append((kind, parent, key, value))
+        self.steps.append((kind, parent, key, *value))
         return len(self.steps) - 1
 
     def root(self, value):
-        """The step of an object that stays what it is (a function's globals, a class)."""
+        """The step of an object that stays what it is (a function's globals, a class, what an immutable holds)."""
         known = self.seen.get(("root", id(value)))
         if known is None:
             known = self.seen["root", id(value)] = self.add(OBJECT, 0, None, value)
         return known
 
     def visit(self, step, value):
-        """Goes on from a value that a step leads to."""
+        """Goes on from a value that a step leads to; None: a value that stays what it is."""
         if isinstance(value, CONSTANTS) or id(value) in self.seen or _core.is_tracer(value):    # tracers: leaked ones
             return
+        if isinstance(value, np.ndarray):
+            if value.dtype.hasobject:
+                self.seen[id(value)] = value
+                self.probe(step, value, items_of_object_array, value.flat)
+            else:
+                self.arrays.append(value)
+            return
         self.seen[id(value)] = value
-        if isinstance(value, types.FunctionType):
+        parts = self.parts(value)
+        if parts is not None:
+            for part in parts:
+                self.visit(None, part)
+        elif isinstance(value, types.FunctionType):
             self.function(value)
-        elif isinstance(value, types.MethodType):
-            self.visit(step, value.__func__)
-            self.visit(step, value.__self__)
-        elif isinstance(value, functools.partial):
-            for part in (value.func, *value.args, *value.keywords.values()):
-                self.visit(step, part)
-        elif isinstance(value, (staticmethod, classmethod)):
-            self.visit(step, value.__func__)
-        elif isinstance(value, property):
-            self.visit(step, value.fget)
-        elif type(value) in (list, dict, tuple):
-            self.items(step, value)
-        elif isinstance(value, (types.ModuleType, type)):
-            if not foreign(value.__name__ if isinstance(value, types.ModuleType) else value.__module__):
-                self.waiting.append((step, value))
-        elif not foreign(type(value).__module__):
+        elif type(value) in (list, dict):
+            self.add(ITEMS, self.root(value) if step is None else step, flat(value) if type(value) is dict else tuple(value))
+            for part in value.values() if type(value) is dict else value:
+                self.visit(None, part)
+        elif type(value) in PROXIES or isinstance(value, weakref.ref):
+            target = target_of(value)
+            if target is not None:
+                self.visit(self.add(WEAK, self.root(value), None), target)
+        elif isinstance(value, contextvars.ContextVar):
+            self.probe(step, value, context_value, context_value(value))
+        elif isinstance(value, types.ModuleType):
+            if not foreign(value.__name__):
+                self.waiting.append((self.root(value), value))
+            elif value is os and "environ" in self.attributes:
+                self.visit(None, os.environ)
+        elif isinstance(value, type):
+            if not foreign_class(value):
+                self.waiting.append((self.root(value), value))
+        else:
+            self.instance(self.root(value) if step is None else step, value)
+
+    @staticmethod
+    def parts(value):
+        """What an immutable object is made of; None: it is none that we know."""
+        if type(value) is tuple or type(value) is frozenset:
+            return value
+        if isinstance(value, types.MethodType):
+            return value.__func__, value.__self__
+        if isinstance(value, (functools.partial, functools.partialmethod)):
+            return value.func, *value.args, *value.keywords.values()
+        if isinstance(value, (staticmethod, classmethod)):
+            return (value.__func__,)
+        if isinstance(value, property):
+            return (value.fget,)
+        return (value.func,) if isinstance(value, functools.cached_property) else None
+
+    def probe(self, step, value, items, parts):
+        """A guard on what a function of ours finds in a value."""
+        self.add(PROBE, self.root(value) if step is None else step, items, items(value))
+        for part in parts:
+            self.visit(None, part)
+
+    def instance(self, step, value):
+        cls = type(value)
+        if has_memory(value):
+            self.probe(step, value, bytes_of, ())
+        elif issubclass(cls, (dict, list, set, frozenset, tuple)) or foreign_class(cls) and issubclass(cls, Collection):
+            self.probe(step, value, items_of, value.values() if isinstance(value, Mapping) else value)
+        if not foreign_class(cls):
+            self.add(TYPE, step, None, cls)
             self.waiting.append((step, value))
-            self.waiting.append((self.root(type(value)), type(value)))
+            self.visit(None, cls)
+        elif f"{cls.__module__}.{cls.__qualname__}" in NAMESPACES:
+            self.waiting.append((step, value))
+        elif own_dict(value) and cls.__module__ != "logging":
+            if "__wrapped__" in value.__dict__:
+                self.visit(None, value.__wrapped__)
+            else:
+                self.probe(step, value, variables_of, [v for v in value.__dict__.values() if isinstance(v, Collection)])
         elif hasattr(value, "__wrapped__"):
-            self.visit(step, value.__wrapped__)
+            self.visit(None, value.__wrapped__)
 
     def function(self, f):
         if foreign(f.__module__):
             return
+        names = names_of(f.__code__)
+        step = self.root(f)
+        self.add(FUNCTION, step, None, (f.__code__,) if step == 0 else (f.__code__, f.__defaults__, f.__kwdefaults__))
+        if step:                            # the defaults of the jitted function itself are its arguments
+            for part in (f.__defaults__, f.__kwdefaults__):
+                self.visit(None, part)
+        self.waiting.append((step, f))
         if hasattr(f, "__wrapped__"):
-            self.visit(self.root(f), f.__wrapped__)
-        names, cells, attributes = names_of(f.__code__)
-        self.attributes |= attributes
-        top = self.root(f.__globals__)
-        for name in sorted(names):
-            if name in f.__globals__:
-                value = f.__globals__[name]
-                if draws(value) or value is np and "random" in attributes:
-                    refuse_random(f"{name}.random" if value is np else name, f.__code__)
-                step = top if isinstance(value, types.ModuleType) else self.add(GLOBAL, top, name, value)
-                self.visit(step if not isinstance(value, types.ModuleType) else self.root(value), value)
+            self.visit(None, f.__wrapped__)
+        self.attributes |= names.attributes
+        self.asked |= names.asked
+        self.any |= names.any
+        self.memory |= names.memory
+        self.imported(f, names)
+        self.globals_of(f, names)
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
-            if name in cells:
-                try:
-                    value = cell.cell_contents
-                except ValueError:
-                    continue
-                if draws(value):
-                    refuse_random(name, f.__code__)
-                self.visit(self.add(CELL, self.root(cell), name, value), value)
+            if name in names.cells:
+                self.cell(f, name, cell)
 
-    def items(self, step, container):
-        if type(container) is tuple:
-            for value in container:
-                self.visit(step, value)
+    def globals_of(self, f, names):
+        if not names.globals:
             return
-        flat = tuple(v for pair in container.items() for v in pair) if type(container) is dict else tuple(container)
-        self.add(ITEMS, step, flat, container)
-        for value in container.values() if type(container) is dict else container:
-            if isinstance(value, CONSTANTS) or id(value) in self.seen:
+        top = self.root(f.__globals__)
+        for name in sorted(names.globals):
+            if (id(f.__globals__), name) in self.known:
                 continue
-            self.visit(self.root(value), value)      # identity is guarded by ITEMS
+            self.known.add((id(f.__globals__), name))
+            if name not in f.__globals__:
+                self.add(GLOBAL, top, name)
+                continue
+            value = f.__globals__[name]
+            if draws(value) or value is np and "random" in names.attributes:
+                refuse_random(f"{name}.random" if value is np else name, f.__code__)
+            self.visit(self.add(GLOBAL, top, name, value), value)
+        if VARIABLES & names.globals:
+            self.add(ITEMS, top, flat(f.__globals__))
+
+    def cell(self, f, name, cell):
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            self.add(CELL, self.root(cell), name)
+            return
+        if draws(value):
+            refuse_random(name, f.__code__)
+        self.visit(self.add(CELL, self.root(cell), name, value), value)
+
+    def imported(self, f, names):
+        """Modules that the function itself imports, with those that hold them."""
+        package = f.__globals__.get("__package__") or ""
+        while names.modules:
+            for name in names.modules:
+                full = f"{package}.{name}".strip(".") if package else name
+                for path in (name, full):
+                    for k in range(path.count(".") + 1):
+                        self.visit(None, sys.modules.get(path.rsplit(".", k)[0]))
+            if not package:
+                break
+            package = package.rpartition(".")[0]
 
     def attributes_of(self, step, value):
-        """Steps to the attributes, of those the code mentions, that are stored in the object or its class."""
-        own = value.__dict__ if hasattr(value, "__dict__") else {}
+        """Steps to the attributes, of those the code mentions, that an object, a class or a module has or may get."""
+        if isinstance(value, type):
+            self.class_attributes(step, value)
+            return
+        own = own_dict(value)
+        if self.any and own is not None and not isinstance(value, types.ModuleType) and (id(value), None) not in self.known:
+            self.known.add((id(value), None))
+            self.add(ITEMS, self.add(DICT, step, None), flat(own))
+            for part in own.values():
+                self.visit(None, part)
         for name in sorted(self.attributes):
-            if (id(value), name) in self.asked:
-                continue
-            if name in own:
-                found = own[name]
-                if isinstance(value, type) and isinstance(found, (staticmethod, classmethod, property)):
-                    self.asked.add((id(value), name))
-                    self.visit(step, found)
-                    continue
-            elif isinstance(value, type):
-                inherited = [k.__dict__[name] for k in value.__mro__[1:] if name in k.__dict__ and not foreign(k.__module__)]
-                if not inherited or not isinstance(inherited[0], types.FunctionType):
-                    if inherited:
-                        self.visit(step, inherited[0])
-                    continue
-                found = inherited[0]
-            else:
-                slot = getattr(type(value), name, None)
-                if not isinstance(slot, types.MemberDescriptorType) or not hasattr(value, name):
-                    continue
-                found = getattr(value, name)
-            self.asked.add((id(value), name))
-            if draws(found):
+            if (id(value), name) not in self.known:
+                self.attribute(step, value, own, name)
+
+    def attribute(self, step, value, own, name):
+        found = lookup(type(value), name)
+        if own is not None and name in own:
+            self.known.add((id(value), name))
+            if draws(own[name]):
                 raise _core.TraceError(f"the attribute {name} of a {type(value).__name__} gives random numbers, which would be drawn once, "
                                        "while the function is traced; draw them outside and pass them as an argument")
-            if isinstance(value, type) and hasattr(found, "__get__") and not isinstance(found, types.FunctionType):
-                continue
-            self.visit(self.add(ATTRIBUTE, step, name, found) if not isinstance(found, types.ModuleType) else self.root(found), found)
+            kind = ATTRIBUTE if isinstance(value, threading.local) else OWN
+            self.visit(self.add(kind, step, name, own[name]), own[name])
+        elif isinstance(found, types.MemberDescriptorType):
+            self.known.add((id(value), name))
+            slot = (getattr(value, name),) if hasattr(value, name) else ()
+            self.visit(self.add(ATTRIBUTE, step, name, *slot), *slot or (None,))
+        elif own is not None and self.may_come(value, name, found):
+            self.known.add((id(value), name))
+            self.add(OWN, step, name)
+
+    def may_come(self, value, name, found):
+        """Whether an attribute of the object itself would be found instead of what is found now."""
+        if foreign_class(type(value)) and found is not MISSING:
+            return False
+        if found is MISSING:
+            return name in self.asked or lookup(type(value), "__getattr__") is not MISSING
+        return not hasattr(type(found), "__set__")
+
+    def class_attributes(self, step, cls):
+        """One step for all that the code can find in a class and its bases."""
+        names = tuple(sorted(self.attributes))
+        if (id(cls), names) in self.known:
+            return
+        self.known.add((id(cls), names))
+        own = [k for k in cls.__mro__ if not foreign_class(k)]
+        special = {n for k in own for n, v in k.__dict__.items() if n[:2] == n[-2:] == "__" and isinstance(v, types.FunctionType)}
+        held = [cls.__mro__]
+        for name in sorted({*names, *special}):
+            for k in own:
+                held += k, name, k.__dict__.get(name, MISSING)
+        self.classes[cls] = step, tuple(held)
+        for value in held[3::3]:
+            if draws(value):
+                raise _core.TraceError(f"the random number generator of {cls.__name__} would be drawn from once, while the function is "
+                                       "traced; draw the numbers outside and pass them as an argument")
+            self.visit(None, value)
+        if type(cls) is not type:
+            self.visit(None, type(cls))
 
     def finish(self):
         """Looks up attributes until nothing new is reached."""
-        done = -1
-        while done != len(self.steps) + len(self.attributes) + len(self.waiting):
-            done = len(self.steps) + len(self.attributes) + len(self.waiting)
+        self.classes = {}
+        before, after = None, self.size()
+        while before != after:
             for step, value in list(self.waiting):
                 self.attributes_of(step, value)
+            before, after = after, self.size()
+        for step, held in self.classes.values():
+            self.add(CLASS, step, MISSING, held)
+        for array in self.arrays if self.memory else ():
+            self.probe(None, array, array_bytes, ())
+
+    def size(self):
+        return len(self.steps), len(self.attributes), len(self.asked), len(self.waiting), self.any
+
+
+def lookup(cls, name):
+    """What a class or its bases have under a name, as it lies there."""
+    for k in cls.__mro__:
+        if name in k.__dict__:
+            return k.__dict__[name]
+    return MISSING
 
 
 def steps(function, leaves):
-    """The list of (kind, parent step, key, what is there now) for csrc/py/guard.c."""
+    """The list of (kind, parent step, key[, what is there now]) for csrc/py/capture.c."""
     walk = Walk()
     walk.visit(walk.root(function), function)
     for k, leaf in enumerate(leaves):
         if draws(leaf):
             raise _core.TraceError("an argument is a source of random numbers, which would be drawn once, while tracing; "
                                    "draw them outside and pass the numbers")
-        if not isinstance(leaf, CONSTANTS) and not hasattr(leaf, "__array_ufunc__"):
-            walk.visit(walk.add(LEAF, k, None, leaf), leaf)
+        if not isinstance(leaf, CONSTANTS) and not hasattr(type(leaf), "__array_ufunc__"):
+            walk.visit(walk.add(LEAF, k, None), leaf)
     walk.finish()
     return walk.steps

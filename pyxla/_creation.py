@@ -37,6 +37,18 @@ def traced(x):
     return _core.is_tracer(x) or type(x) is creators.get("flat")
 
 
+def lent(object):
+    """The array of an object that has one (by __array__, __array_interface__ or the buffer protocol); any other object is itself.
+
+    Its memory is read at every call: the object is captured state."""
+    if isinstance(object, (np.ndarray, np.generic, list, tuple, int, float, complex, str, bytes)):
+        return object
+    if isinstance(getattr(type(object), "__array__", None), types.FunctionType):
+        return object.__array__()
+    a = np.asarray(object)
+    return object if a.base is None else a
+
+
 def shape_of(shape):
     return _args.shape_tuple(shape)
 
@@ -70,6 +82,8 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     if type(object) is creators.get("flat"):            # a view where NumPy has one, even as a copy
         object = _core._functions[np.ravel](object.base)
         return object if dtype is None else _core.cast(object, np.dtype(dtype))
+    if not traced(object):
+        object = lent(object)
     if not traced(object):
         if not isinstance(object, np.ndarray):
             return own(np.array(object, dtype, order=order, ndmin=ndmin))

@@ -14,29 +14,6 @@ static bool params_alloc(Signature *s, int n)
     return false;
 }
 
-/* The attribute of the function, or NULL without an exception if it is None or missing. */
-static PyObject *optional_attribute(PyObject *o, const char *name)
-{
-    PyObject *v = PyObject_GetAttrString(o, name);
-    if (!v)
-        PyErr_Clear();
-    if (v == Py_None)
-        Py_CLEAR(v);
-    return v;
-}
-
-static void fill_defaults(Signature *s, PyObject *fn)
-{
-    PyObject *defaults = optional_attribute(fn, "__defaults__"), *kwdefaults = optional_attribute(fn, "__kwdefaults__");
-    Py_ssize_t n = defaults && PyTuple_Check(defaults) ? PyTuple_GET_SIZE(defaults) : 0;
-    for (Py_ssize_t k = 0; k < n && k < s->npos; k++)
-        s->params[s->npos - 1 - k].value = Py_NewRef(PyTuple_GET_ITEM(defaults, n - 1 - k));
-    for (int k = s->npos; kwdefaults && PyDict_Check(kwdefaults) && k < s->nparams; k++)
-        s->params[k].value = Py_XNewRef(PyDict_GetItemWithError(kwdefaults, s->params[k].name));
-    Py_XDECREF(defaults);
-    Py_XDECREF(kwdefaults);
-}
-
 /* A plain Python function: read off its code object, without importing inspect. */
 static bool from_function(Signature *s, PyObject *fn)
 {
@@ -55,8 +32,7 @@ static bool from_function(Signature *s, PyObject *fn)
         s->var = Py_NewRef(PyTuple_GET_ITEM(names, next++));
     if (ok && code->co_flags & CO_VARKEYWORDS)
         s->varkw = Py_NewRef(PyTuple_GET_ITEM(names, next));
-    if (ok)
-        fill_defaults(s, fn);
+    s->function = fn;
     Py_DECREF(names);
     return ok && !PyErr_Occurred();
 }
@@ -236,7 +212,7 @@ int signature_traverse(const Signature *s, visitproc visit, void *arg)
 
 static bool binding_alloc(Binding *b, const Signature *s, Py_ssize_t nkw)
 {
-    size_t need = s->nparams + 2 * nkw;
+    size_t need = 2 * s->nparams + 2 * nkw;
     PyObject **at = b->buffer;
     if (need > sizeof b->buffer / sizeof *b->buffer && !(at = b->heap = PyMem_Malloc(need * sizeof *at))) {
         PyErr_NoMemory();
@@ -246,6 +222,7 @@ static bool binding_alloc(Binding *b, const Signature *s, Py_ssize_t nkw)
     b->slot = at;
     b->kw_name = at + s->nparams;
     b->kw_value = b->kw_name + nkw;
+    b->kept = b->kw_value + nkw;
     return true;
 }
 
@@ -281,10 +258,26 @@ static bool bind_keyword(Binding *b, const Signature *s, const char *fn, PyObjec
     return true;
 }
 
+/* The default of parameter k as it is now (new reference), or NULL without an exception. */
+static PyObject *parameter_default(const Signature *s, int k)
+{
+    if (!s->function)
+        return Py_XNewRef(s->params[k].value);
+    if (k >= s->npos) {
+        PyObject *all = PyFunction_GET_KW_DEFAULTS(s->function);
+        return Py_XNewRef(all ? PyDict_GetItem(all, s->params[k].name) : NULL);
+    }
+    PyObject *all = PyFunction_GET_DEFAULTS(s->function);
+    Py_ssize_t at = all ? k - s->npos + PyTuple_GET_SIZE(all) : -1;
+    return at < 0 ? NULL : Py_NewRef(PyTuple_GET_ITEM(all, at));
+}
+
 static bool bind_defaults(Binding *b, const Signature *s, const char *fn)
 {
     for (int k = 0; k < s->nparams; k++)
-        if (!b->slot[k] && !(b->slot[k] = s->params[k].value)) {
+        if (!b->slot[k] && (b->slot[k] = parameter_default(s, k)))
+            b->kept[b->nkept++] = b->slot[k];
+        else if (!b->slot[k]) {
             PyErr_Format(PyExc_TypeError, "%s() missing a required%s argument: '%U'", fn, k < s->npos ? "" : " keyword-only", s->params[k].name);
             return false;
         }
@@ -294,7 +287,7 @@ static bool bind_defaults(Binding *b, const Signature *s, const char *fn)
 bool binding_init(Binding *b, const Signature *s, const char *fn, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     b->heap = NULL;
-    b->nvar = b->nkw = 0;
+    b->nvar = b->nkw = b->nkept = 0;
     Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0, npos = nargs < s->npos ? nargs : s->npos;
     if (!binding_alloc(b, s, nkw))
         return false;
@@ -314,6 +307,8 @@ bool binding_init(Binding *b, const Signature *s, const char *fn, PyObject *cons
 
 void binding_clear(Binding *b)
 {
+    while (b->nkept)
+        Py_DECREF(b->kept[--b->nkept]);
     PyMem_Free(b->heap);
     b->heap = NULL;
 }

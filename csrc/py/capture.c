@@ -1,4 +1,6 @@
-/* Captured state: what the function's code can read besides its arguments becomes guards. pyxla/_capture.py finds it. */
+/* Captured state: what the function's code can read besides its arguments. pyxla/_capture.py finds it, an entry checks it. */
+#include "py/capture.h"
+#include "py/error.h"
 #include "py/tracer.h"
 
 bool trace_watch(Trace *t, PyObject *function, PyObject *const *leaves, int n)
@@ -20,4 +22,329 @@ bool trace_watch(Trace *t, PyObject *function, PyObject *const *leaves, int n)
     Py_XDECREF(tuple);
     Py_XDECREF(steps);
     return ok;
+}
+
+/* ---- the list ---- */
+
+static bool read_step(PyObject *tuple, int index, Step *out)
+{
+    int kind;
+    if (!PyTuple_Check(tuple) || !PyArg_ParseTuple(tuple, "iiO|O", &kind, &out->parent, &out->key, &out->expected))
+        return false;
+    out->kind = (StepKind)kind;
+    if (kind < STEP_OBJECT || kind > STEP_PROBE || (kind != STEP_LEAF && kind != STEP_OBJECT && (out->parent < 0 || out->parent >= index))) {
+        PyErr_SetString(error_class(ERR_INTERNAL), "a guard with a bad step");
+        return false;
+    }
+    if (kind == STEP_LEAF)
+        out->expected = NULL;     /* each call brings its own; the cache keeps no argument alive */
+    Py_INCREF(out->key);
+    Py_XINCREF(out->expected);
+    return true;
+}
+
+bool steps_init(Steps *s, PyObject *list)
+{
+    Py_ssize_t n = PyList_Check(list) ? PyList_GET_SIZE(list) : 0;
+    s->at = PyMem_Calloc(n ? n : 1, sizeof *s->at);
+    if (!s->at) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (; s->n < n; s->n++)
+        if (!read_step(PyList_GET_ITEM(list, s->n), s->n, &s->at[s->n]))
+            return false;
+    return true;
+}
+
+void steps_clear(Steps *s)
+{
+    for (int k = 0; k < s->n; k++) {
+        Py_XDECREF(s->at[k].key);
+        Py_XDECREF(s->at[k].expected);
+    }
+    PyMem_Free(s->at);
+    *s = (Steps){0};
+}
+
+int steps_traverse(const Steps *s, visitproc visit, void *arg)
+{
+    for (int k = 0; k < s->n; k++) {
+        Py_VISIT(s->at[k].key);
+        Py_VISIT(s->at[k].expected);
+    }
+    return 0;
+}
+
+/* ---- one step ---- */
+
+int same_value(PyObject *a, PyObject *b)
+{
+    if (a == b)
+        return 1;
+    if (Py_TYPE(a) != Py_TYPE(b))
+        return 0;
+    if (PyFloat_CheckExact(a)) {
+        double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
+        return !memcmp(&x, &y, sizeof x);
+    }
+    if (PyComplex_CheckExact(a)) {
+        Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
+        return !memcmp(&x, &y, sizeof x);
+    }
+    if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a) || PyArray_IsScalar(a, Generic))
+        return PyObject_RichCompareBool(a, b, Py_EQ);
+    return 0;
+}
+
+static int tuple_holds(PyObject *found, PyObject *expected)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(expected);
+    int same = PyTuple_GET_SIZE(found) == n;
+    for (Py_ssize_t k = 0; k < n && same > 0; k++)
+        same = same_value(PyTuple_GET_ITEM(expected, k), PyTuple_GET_ITEM(found, k));
+    return same;
+}
+
+static int items_hold(PyObject *container, PyObject *items)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(items);
+    if (PyDict_CheckExact(container)) {
+        if (PyDict_GET_SIZE(container) * 2 != n)
+            return 0;
+        PyObject *key, *value;
+        Py_ssize_t at = 0, k = 0;
+        int same = 1;
+        while (same > 0 && PyDict_Next(container, &at, &key, &value)) {
+            same = same_value(PyTuple_GET_ITEM(items, k), key);
+            if (same > 0)
+                same = same_value(PyTuple_GET_ITEM(items, k + 1), value);
+            k += 2;
+        }
+        return same;
+    }
+    if (!PyList_CheckExact(container) || PyList_GET_SIZE(container) != n)
+        return 0;
+    int same = 1;
+    for (Py_ssize_t k = 0; k < n && same > 0; k++)
+        same = same_value(PyTuple_GET_ITEM(items, k), PyList_GET_ITEM(container, k));
+    return same;
+}
+
+static int probe_holds(const Step *s, PyObject *object)
+{
+    PyObject *found = PyObject_CallOneArg(s->key, object);
+    int same = !found ? -1 : PyTuple_Check(found) && tuple_holds(found, s->expected);
+    Py_XDECREF(found);
+    return same;
+}
+
+static int function_holds(PyObject *f, PyObject *expected)
+{
+    if (!PyFunction_Check(f))
+        return 0;
+    PyObject *parts[3] = {PyFunction_GET_CODE(f), PyFunction_GET_DEFAULTS(f), PyFunction_GET_KW_DEFAULTS(f)};
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(expected) && k < 3; k++)
+        if ((parts[k] ? parts[k] : Py_None) != PyTuple_GET_ITEM(expected, k))
+            return 0;
+    return 1;
+}
+
+/* ---- classes ---- */
+
+/* A number that changes when the class or one of its bases does; 0: it has none now. */
+static unsigned class_version(const PyTypeObject *t)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    if (!PyType_HasFeature((PyTypeObject *)t, Py_TPFLAGS_VALID_VERSION_TAG))
+        return 0;
+#endif
+    return t->tp_version_tag;
+}
+
+/* What a class itself has under a name (new reference); NULL without an exception: nothing. */
+static PyObject *class_item(PyObject *cls, PyObject *name)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *dict = PyType_GetDict((PyTypeObject *)cls);
+#else
+    PyObject *dict = Py_XNewRef(((PyTypeObject *)cls)->tp_dict);
+#endif
+    PyObject *item = dict ? Py_XNewRef(PyDict_GetItemWithError(dict, name)) : NULL;
+    Py_XDECREF(dict);
+    return item;
+}
+
+/* The names of `expected` after the __mro__, three items each: class, name, value. */
+static int class_items_hold(PyObject *expected, PyObject *nothing)
+{
+    int same = 1;
+    for (Py_ssize_t k = 1; k + 2 < PyTuple_GET_SIZE(expected) && same > 0; k += 3) {
+        PyObject *found = class_item(PyTuple_GET_ITEM(expected, k), PyTuple_GET_ITEM(expected, k + 1));
+        if (!found && PyErr_Occurred())
+            return -1;
+        same = same_value(PyTuple_GET_ITEM(expected, k + 2), found ? found : nothing);
+        Py_XDECREF(found);
+    }
+    return same;
+}
+
+static int class_holds(Step *s, PyObject *cls)
+{
+    if (!PyType_Check(cls))
+        return 0;
+    PyTypeObject *t = (PyTypeObject *)cls;
+    if (s->tag && class_version(t) == s->tag)
+        return 1;
+    int same = tuple_holds(t->tp_mro, PyTuple_GET_ITEM(s->expected, 0));
+    if (same > 0)
+        same = class_items_hold(s->expected, s->key);
+    if (same > 0) {               /* looking up any attribute of the class gives it a version */
+        Py_XDECREF(PyObject_GetAttrString(cls, "__init__"));
+        PyErr_Clear();
+        s->tag = class_version(t);
+    }
+    return same;
+}
+
+/* ---- checking ---- */
+
+static PyObject *dict_item(PyObject *dict, PyObject *key) { return Py_XNewRef(dict ? PyDict_GetItemWithError(dict, key) : NULL); }
+
+static PyObject *own_item(PyObject *object, PyObject *key)
+{
+    PyObject *dict = PyObject_GenericGetDict(object, NULL), *item = dict_item(dict, key);
+    Py_XDECREF(dict);
+    return item;
+}
+
+static PyObject *weak_target(PyObject *ref)
+{
+    PyObject *target = NULL;
+#if PY_VERSION_HEX >= 0x030D0000
+    if (PyWeakref_Check(ref))
+        PyWeakref_GetRef(ref, &target);
+#else
+    if (PyWeakref_Check(ref) && (target = PyWeakref_GetObject(ref)) != Py_None)
+        return Py_XNewRef(target);
+    target = NULL;
+#endif
+    return target;
+}
+
+/* What a step leads to now (new reference); NULL without an exception: nothing. */
+static PyObject *step_value(const Step *s, PyObject *from)
+{
+    PyObject *value = NULL;
+    switch (s->kind) {
+    case STEP_GLOBAL: value = dict_item(from, s->key); break;
+    case STEP_CELL: value = Py_XNewRef(PyCell_Check(from) ? PyCell_GET(from) : NULL); break;
+    case STEP_OWN: value = own_item(from, s->key); break;
+    case STEP_ATTRIBUTE: value = PyObject_GetAttr(from, s->key); break;
+    case STEP_WEAK: value = weak_target(from); break;
+    case STEP_DICT: value = PyObject_GenericGetDict(from, NULL); break;
+    case STEP_OBJECT:
+    case STEP_LEAF:
+    case STEP_TYPE:
+    case STEP_CLASS:
+    case STEP_FUNCTION:
+    case STEP_ITEMS:
+    case STEP_PROBE: break;
+    }
+    if (!value && PyErr_Occurred()
+        && (PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_LookupError) || PyErr_ExceptionMatches(PyExc_TypeError)))
+        PyErr_Clear();
+    return value;
+}
+
+/* A step that says something about the object that its parent leads to, and leads nowhere else. */
+static int object_holds(Step *s, PyObject *object)
+{
+    switch (s->kind) {
+    case STEP_TYPE: return (PyObject *)Py_TYPE(object) == s->expected;
+    case STEP_CLASS: return class_holds(s, object);
+    case STEP_FUNCTION: return function_holds(object, s->expected);
+    case STEP_ITEMS: return items_hold(object, s->key);
+    default: return probe_holds(s, object);
+    }
+}
+
+static int step_holds(Step *s, int k, PyObject *const *leaves, PyObject **now)
+{
+    if (s->kind == STEP_LEAF) {
+        now[k] = leaves[s->parent];
+        return 1;
+    }
+    if (s->kind >= STEP_TYPE) {
+        now[k] = now[s->parent];
+        return object_holds(s, now[k]);
+    }
+    if (s->kind == STEP_GLOBAL && s->expected && PyDict_GetItemWithError(now[s->parent], s->key) == s->expected) {
+        now[k] = s->expected;     /* by far the commonest: no references taken */
+        return 1;
+    }
+    PyObject *value = step_value(s, now[s->parent]);
+    if (!value)
+        return PyErr_Occurred() ? -1 : !s->expected && s->kind != STEP_WEAK;
+    int leads = s->kind == STEP_WEAK || s->kind == STEP_DICT;       /* wherever that is: its owner keeps it alive */
+    int same = leads ? 1 : s->expected ? same_value(s->expected, value) : 0;
+    now[k] = leads ? value : s->expected;         /* kept alive by the guard; identical, or an equal immutable */
+    Py_DECREF(value);
+    return same;
+}
+
+static PyObject *step_path(const Steps *s, int k)
+{
+    const Step *at = &s->at[k];
+    if (at->kind == STEP_GLOBAL || at->kind == STEP_CELL)
+        return PyObject_Str(at->key);
+    if (at->kind == STEP_LEAF)
+        return PyUnicode_FromFormat("argument %d", at->parent);
+    if (at->kind == STEP_OBJECT)
+        return PyObject_Repr(at->expected);
+    PyObject *base = step_path(s, at->parent);
+    PyObject *path = !base ? NULL : at->kind == STEP_ATTRIBUTE || at->kind == STEP_OWN ? PyUnicode_FromFormat("%U.%S", base, at->key)
+                     : at->kind == STEP_ITEMS || at->kind == STEP_PROBE ? PyUnicode_FromFormat("the items of %U", base)
+                     : at->kind == STEP_TYPE ? PyUnicode_FromFormat("the class of %U", base) : Py_NewRef(base);
+    Py_XDECREF(base);
+    return path;
+}
+
+static PyObject *describe_step(const Steps *s, int k)
+{
+    PyObject *path = step_path(s, k);
+    PyObject *why = path ? PyUnicode_FromFormat("%U changed", path) : NULL;
+    Py_XDECREF(path);
+    return why;
+}
+
+static int check_all(Steps *s, PyObject *const *leaves, PyObject **now, PyObject **why)
+{
+    for (int k = 0; k < s->n; k++) {
+        Step *at = &s->at[k];
+        if (at->kind == STEP_OBJECT) {
+            now[k] = at->expected;
+            continue;
+        }
+        int holds = step_holds(at, k, leaves, now);
+        if (holds <= 0) {
+            if (!holds && why && !(*why = describe_step(s, k)))
+                return -1;
+            return holds;
+        }
+    }
+    return 1;
+}
+
+int steps_check(Steps *s, PyObject *const *leaves, PyObject **why)
+{
+    PyObject *few[64], **now = s->n <= 64 ? few : PyMem_Malloc(s->n * sizeof *now);
+    if (!now) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    int holds = check_all(s, leaves, now, why);
+    if (now != few)
+        PyMem_Free(now);
+    return holds;
 }

@@ -57,6 +57,17 @@ static bool read_generic(Trace *t, PyObject *o, Operand *out)
     return out->node != 0;
 }
 
+/* An enum's member or another subclass of int, float or complex: to NumPy an array of int64, float64 or complex128, not a weak number. */
+static bool read_subclass(Trace *t, PyObject *o, Operand *out)
+{
+    Dtype d = PyLong_Check(o) ? DT_int64 : PyFloat_Check(o) ? DT_float64 : DT_complex128;
+    out->code = d;
+    out->node = number_node(t, o, d);
+    if (!out->node && !PyErr_Occurred())
+        trace_fail(t);
+    return out->node != 0;
+}
+
 static bool read_sequence(Trace *t, PyObject *o, Operand *out)
 {
     PyObject *x = as_tracer(t, o);
@@ -90,6 +101,8 @@ bool operand_read(Trace *t, PyObject *o, Operand *out, bool sequences)
         PyErr_Format(PyExc_TypeError, "an array of type %s cannot be used in a jitted function; convert it by np.asarray first", Py_TYPE(o)->tp_name);
         return false;
     }
+    if (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o))
+        return read_subclass(t, o, out);
     if (sequences && (PyList_Check(o) || PyTuple_Check(o)))
         return read_sequence(t, o, out);
     out->code = CODE_OTHER;

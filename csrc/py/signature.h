@@ -9,7 +9,7 @@
 #pragma once
 #include "py/tree.h"
 
-typedef struct { PyObject *name, *value; bool is_static, donated; } Param;      /* value: the default or NULL */
+typedef struct { PyObject *name, *value; bool is_static, donated; } Param;      /* value: the default of what is no Python function, or NULL */
 
 typedef struct {
     Param *params;                     /* npos positional ones (nposonly of them only so), then keyword-only ones */
@@ -18,16 +18,17 @@ typedef struct {
     uint64_t var_static, var_donated;  /* of *args: by index */
     PyObject *static_names, *donate_names;   /* sets */
     bool plain;                        /* positional parameters only */
+    PyObject *function;                /* borrowed; a Python function, whose defaults are looked up at each call, or NULL */
 } Signature;
 
 /* One call bound to a signature: values of the parameters, the rest of the positional ones, the keywords that no parameter took.
- * All borrowed from the call. */
+ * All borrowed from the call, but the defaults among them, which `kept` owns. */
 typedef struct {
-    PyObject **slot;
+    PyObject **slot, **kept;
     PyObject *const *var;
     Py_ssize_t nvar;
     PyObject **kw_name, **kw_value;
-    Py_ssize_t nkw;
+    Py_ssize_t nkw, nkept;
     PyObject *buffer[40], **heap;
 } Binding;
 

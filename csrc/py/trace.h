@@ -7,6 +7,7 @@
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include "base/text.h"
 #include "ir/ir.h"
 
 typedef struct Trace Trace;
@@ -109,7 +110,7 @@ void scalars_free(struct ScalarProgram *p);
 /* ---- guards (guard.c): what must hold for an entry to be used: values of registers, identities of captured objects ---- */
 int guards_count(const struct GuardList *g);
 /* 1: all hold, 0: one does not (its description in *why if why is not NULL, a new reference), -1: an exception. */
-int guards_check(const struct GuardList *g, PyObject *const *leaves, PyObject *const *regs, PyObject **why);
+int guards_check(struct GuardList *g, PyObject *const *leaves, PyObject *const *regs, PyObject **why);
 void guards_free(struct GuardList *g);
 int guards_traverse(const struct GuardList *g, visitproc visit, void *arg);
 

@@ -246,12 +246,15 @@ bool guard_value(struct GuardList *g, int reg, PyObject *value);           /* th
 bool guard_type(struct GuardList *g, int reg, PyObject *value);            /* ... a value of this type */
 /* This array has the elements it has now. */
 bool guard_elements(struct GuardList *g, PyObject *array);
-/* Steps that _capture.py found: a list of (kind, parent, key, expected). */
+/* Captured state: the steps that _capture.py found (capture.h). */
 bool guard_steps(struct GuardList *g, PyObject *steps);
 
 /* ---- concrete.c ---- */
 /* The ndarray of a tracer that depends on no input, or a TraceError that says what (`bool()`) asked for a value, and the cure. */
 PyObject *tracer_value(Tracer *x, const char *what, const char *cure);
+
+/* A node's dtype and shape: float64(3,4). */
+void describe_node(Text *out, const Graph *g, Id id);
 
 /* ---- prim.c ---- */
 extern PyObject *core_functions, *core_methods, *core_creators;            /* _core._functions, _methods, _creators */

@@ -1,4 +1,5 @@
 """Every way in which a function cannot be traced says what, where and what to do instead."""
+import inspect
 import math
 import threading
 
@@ -62,7 +63,8 @@ def test_data(f, what, cure):
         pyxla.jit(f)(X)
     assert what in str(e.value)
     assert cure in str(e.value)
-    assert f"{__file__}:{f.__code__.co_firstlineno}"[:-3] in str(e.value)
+    line = inspect.getsourcelines(f)[1] + (len(inspect.getsourcelines(f)[0]) > 1)       # the functions above fail in their first line
+    assert f"(at {__file__}:{line + (f is add_captured)}, in {f.__name__})" in str(e.value)
     assert np.array_equal(G, np.ones((3, 4)))
 
 
@@ -101,6 +103,51 @@ def test_as_numpy(f, kind, text):
     with pytest.raises(kind) as e:
         pyxla.jit(f)(X.copy())
     assert text in str(e.value)
+
+
+OPERATIONS = [
+    (lambda x: x + np.ones(5), "in add(float64(3,4), float64(5,))"),
+    (lambda x: x & 1, "in bitwise_and(float64(3,4), a Python int)"),
+    (lambda x: x @ np.ones((3, 3), "f4"), "in numpy.matmul(float64(3,4), float32(3,3))"),
+    (lambda x: np.concatenate([x, x[0]]), "in numpy.concatenate([float64(3,4), float64(4)], 0)"),
+    (lambda x: x.reshape(5, 5), "in ndarray.reshape(float64(3,4), 5, 5)"),
+    (lambda x: x.sum(axis=5), "in ndarray.sum(float64(3,4), 5)"),
+    (lambda x: np.linalg.inv(x), "in numpy.linalg.inv(float64(3,4))"),
+    (lambda x: np.fft.fft(x, 0), "in a function of numpy.fft: (float64(3,4), 0, -1)"),
+    (lambda x: np.where(x > 0, x, np.ones(7)), "in numpy.where(bool(3,4), float64(3,4), float64(7))"),
+    (lambda x: x[[0, 7]], "in ndarray.__getitem__(float64(3,4), [0, 7])"),
+    (lambda x: np.zeros(-1), "in numpy.zeros(-1, dtype('float64'), 'C')"),
+    (lambda x: x.astype("S3"), "in ndarray.astype(float64(3,4), dtype('S3')"),
+    (lambda x: np.add(x, x, casting="no", dtype="f4"), "Cannot cast ufunc 'add' input 0 from dtype('float64') to dtype('float32')"),
+    (lambda x: x + None, "unsupported operand type(s) for +"),
+    (lambda x: x[x > 0][0] if len(x[x > 0]) else 0, "use x.shape[0]"),
+    (lambda x: setattr(x, "shape", (4, 3)), "write x = x.reshape(...)"),
+    (lambda x: setattr(x, "dtype", "i8"), "x.astype(dtype)"),
+]
+
+
+@pytest.mark.parametrize(("f", "text"), OPERATIONS, ids=range(len(OPERATIONS)))
+def test_operation_and_line_are_named(f, text):
+    """Also where NumPy's own message has neither."""
+    with pytest.raises(Exception) as e:
+        pyxla.jit(f)(X)
+    assert text in str(e.value)
+    assert f"(at {__file__}:{f.__code__.co_firstlineno}, in <lambda>)" in str(e.value)
+
+
+def test_exceptions_of_the_users_own_are_left_alone():
+    @pyxla.jit
+    def f(x, what):
+        if what == "raised":
+            raise ValueError("mine")
+        if what == "assert":
+            raise AssertionError
+        return {}[what]
+
+    for what, kind, text in (("raised", ValueError, "mine"), ("assert", AssertionError, ""), ("key", KeyError, "'key'")):
+        with pytest.raises(kind) as e:
+            f(X, what)
+        assert str(e.value) == text and e.traceback[-1].name == "f"
 
 
 def test_a_caught_error_does_not_end_the_trace():
@@ -165,5 +212,5 @@ def test_op_limit():
             x = x * 1.5 + i
         return x
 
-    with pytest.raises(pyxla.TraceError, match=rf"100000 operations.*{__file__}:\d+, in f"):
+    with pytest.raises(pyxla.TraceError, match=rf"100000 operations.*{__file__}:{f.__wrapped__.__code__.co_firstlineno + 3}, in f"):
         f(X)

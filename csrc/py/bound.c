@@ -60,17 +60,14 @@ static bool overlaps_itself(PyArrayObject *a)
     return false;
 }
 
-static bool check_written_layout(const Entry *e, const Record *r)
+int32_t entry_overlapping(const Entry *e, const Record *r)
 {
     for (uint32_t k = 0; k < e->nwritten; k++) {
         PyArrayObject *a = input_array(e, (uint32_t)e->written[k], r);
-        if (a && overlaps_itself(a)) {
-            PyErr_SetString(PyExc_ValueError, "the function writes to an argument whose elements share memory (a broadcast or windowed view): "
-                            "pass a copy of it");
-            return false;
-        }
+        if (a && overlaps_itself(a))
+            return e->written[k];
     }
-    return true;
+    return -1;
 }
 
 static uint32_t captured_words(const Entry *e)
@@ -258,7 +255,7 @@ Bound *bound_make(Entry *e, const Record *r, int threads, Costs *costs)
     b->refs = 1;
     b->entry = e;
     e->refs++;
-    bool ok = check_written_layout(e, r) && fill_lay(b, r) && (e->staged ? plan_stages(b, r, threads, costs) : plan_bound(b, r));
+    bool ok = fill_lay(b, r) && (e->staged ? plan_stages(b, r, threads, costs) : plan_bound(b, r));
     costs->plan += now_seconds() - start;
     ok = ok && (e->staged || !b->plan || entry_compile(e, b->plan, &b->code, costs));
     b->exec = (Exec){b->plan, b->code, threads};

@@ -120,7 +120,7 @@ static PyObject *compute(Trace *t, Id id)
     return array;
 }
 
-static void describe(Text *out, const Graph *g, Id id)
+void describe_node(Text *out, const Graph *g, Id id)
 {
     const Node *n = node_at(g, id);
     text_put(out, "%s", dtype_info[n->dtype].name);
@@ -134,14 +134,14 @@ static void raise_unknown(Trace *t, Id id, const char *what, const char *cure)
     const Node *n = node_at(g, id);
     Text text = {0};
     text_put(&text, "%s needs a value that is known only when the compiled function runs: ", what);
-    describe(&text, g, id);
+    describe_node(&text, g, id);
     if (n->op == OP_input)
         text_put(&text, ", an argument");
     else {
         text_put(&text, ", the result of %s(", op_info[n->op].name);
         for (int k = 0; k < n->nin && k < 4; k++) {
             text_put(&text, "%s", k ? ", " : "");
-            describe(&text, g, node_in(g, id)[k]);
+            describe_node(&text, g, node_in(g, id)[k]);
         }
         text_put(&text, ")");
     }

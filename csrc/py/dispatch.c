@@ -124,7 +124,7 @@ static Bound *make_missing(Call *c, const Record *r, Entry **e, const Entry *var
         compile_prepare(cpu_host()->level);
     if (fresh && !(*e = trace_entry(c, r, variant, variants)))
         return NULL;
-    Bound *b = bound_make(*e, r, jit->threads, &jit->costs);
+    Bound *b = check_layouts(*e, r, c) ? bound_make(*e, r, jit->threads, &jit->costs) : NULL;
     if (!b)
         return NULL;
     log_bound(jit->text, b);

@@ -109,6 +109,26 @@ static bool check_containers(Containers *c, PyObject *values)
     return ok;
 }
 
+/* The exception of the traced function, with what pyxla/_errors.py has to add: the operation, its operands, the user's line. */
+static void explain_error(void)
+{
+    PyObject *type, *value, *where, *better;
+    PyErr_Fetch(&type, &value, &where);
+    PyErr_NormalizeException(&type, &value, &where);
+    if (value && where)
+        PyException_SetTraceback(value, where);
+    if (value && state_import(&state.explain, "pyxla._errors", "explain") && (better = PyObject_CallOneArg(state.explain, value))) {
+        PyErr_SetObject((PyObject *)Py_TYPE(better), better);
+        Py_DECREF(better);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(where);
+        return;
+    }
+    PyErr_Clear();
+    PyErr_Restore(type, value, where);
+}
+
 /* Calls fn with tracers for the arguments; its result, or NULL with an exception. */
 static PyObject *trace_call(Trace *t, PyObject *fn, const char *name, const Signature *s, const Record *r, const Binding *b)
 {
@@ -120,6 +140,8 @@ static PyObject *trace_call(Trace *t, PyObject *fn, const char *name, const Sign
         PyErr_NoMemory();
     else if (binding_tree(b, s, &args, &leaves) && (values = trace_arguments(t, r, &args, tracers)))
         result = call_bound(fn, s, values);
+    if (values && !result)
+        explain_error();
     if (result && t->err.kind != ERR_NONE) {
         error_raise(&t->err, t);
         Py_CLEAR(result);

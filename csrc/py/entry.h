@@ -88,6 +88,8 @@ PyArrayObject *input_array(const Entry *e, uint32_t k, const Record *r);
 
 /* The code of a plan's kernels, compiled or found, into *code (left alone where there is none to compile); false with an exception. */
 bool entry_compile(const Entry *e, const Plan *plan, Code ***code, Costs *costs);
+/* A graph input that the function writes to and some of whose elements lie at one address, or -1. */
+int32_t entry_overlapping(const Entry *e, const Record *r);
 /* Plans and compiles an entry for the strides of a record; one reference, or NULL with an exception. */
 Bound *bound_make(Entry *e, const Record *r, int threads, Costs *costs);
 bool bound_fits(const Bound *b, const Record *r);

@@ -76,6 +76,8 @@ PyObject *jit_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, P
 void dispatch_disable(int step);
 
 /* ---- run.c ---- */
+/* Whether the arguments that the function writes to have each element once; else an exception names the one. For layouts that have no bound yet. */
+bool check_layouts(const Entry *e, const Record *r, Call *c);
 /* Runs a bound on a recorded call that its entry admits; the result, or NULL with an exception. */
 PyObject *run_bound(Bound *b, const Record *r, const Registers *regs, Call *c);
 

@@ -131,6 +131,17 @@ static bool check_overlap(const Entry *e, uint32_t k, const Record *r, const cha
     return true;
 }
 
+bool check_layouts(const Entry *e, const Record *r, Call *c)
+{
+    int32_t k = entry_overlapping(e, r);
+    PyObject *name = k < 0 ? NULL : input_name(e, (uint32_t)k, c);
+    if (name)
+        PyErr_Format(PyExc_ValueError, "%s: the function writes to argument %S, whose elements share memory (a broadcast or windowed view): pass a copy of it",
+                     c->jit->text, name);
+    Py_XDECREF(name);
+    return k < 0;
+}
+
 static bool check_written(const Entry *e, const Record *r, Call *c)
 {
     for (uint32_t k = 0; k < e->nwritten; k++) {

@@ -156,9 +156,11 @@ static const char *array_refusal(PyArrayObject *a)
     switch (PyArray_DESCR(a)->kind) {
     case 'O': return "object arrays are not supported: convert it to numbers";
     case 'S': case 'U': case 'T': return "string arrays are not supported";
-    case 'V': return "structured arrays are not supported: pass the fields as arrays of their own";
+    case 'V': return PyDataType_HASFIELDS(PyArray_DESCR(a)) ? "structured arrays are not supported: pass the fields as arrays of their own"
+                                                            : "arrays of this dtype are not supported: convert it by .astype(dtype)";
     case 'M': case 'm': return "datetime and timedelta arrays are not supported: pass .view('int64')";
-    default: return "arrays of this dtype are not supported";
+    case 'f': case 'c': return "arrays of extended precision are not supported: pass .astype(float) or .astype(complex)";
+    default: return "arrays of this dtype are not supported: convert it by .astype(dtype)";
     }
 }
 

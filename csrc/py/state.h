@@ -28,6 +28,7 @@
     X(fp_quiet) \
     X(linalg_error)       /* lazy: numpy.linalg.LinAlgError */ \
     X(tune_first)         /* lazy: pyxla._tune.first_call */ \
+    X(explain)            /* lazy: pyxla._errors.explain */ \
     X(shares_memory)      /* lazy: numpy.shares_memory */ \
     X(inspect_signature)  /* lazy: inspect.signature */ \
     X(str_dlpack)         /* interned names */ \

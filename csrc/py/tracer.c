@@ -182,6 +182,14 @@ static PyObject *get_refused(PyObject *self, void *closure)
     return refuse_attribute(array_self(self, closure), closure, "the compiled function takes arrays of any memory layout; compute with shapes instead");
 }
 
+static int set_refused(PyObject *self, PyObject *value, void *closure)
+{
+    (void)value;
+    bool shape = !strcmp(closure, "shape");
+    refuse_attribute(array_self(self, closure), shape ? "shape = ..." : !strcmp(closure, "dtype") ? "dtype = ..." : "strides = ...", shape ? "write x = x.reshape(...)" : "make a new array: x.astype(dtype), x.copy()");
+    return -1;
+}
+
 static PyObject *get_flat(PyObject *self, void *closure)
 {
     Tracer *x = array_self(self, closure);
@@ -292,8 +300,8 @@ static int set_part(PyObject *self, PyObject *value, void *closure)
 
 static PyGetSetDef getset[] = {
     {"__class__", get_class, NULL, "the class that the value has when the function is not traced", NULL},
-    {"shape", get_shape, NULL, "extents of the axes", "shape"},
-    {"dtype", get_dtype, NULL, "dtype of the elements", "dtype"},
+    {"shape", get_shape, set_refused, "extents of the axes", "shape"},
+    {"dtype", get_dtype, set_refused, "dtype of the elements", "dtype"},
     {"ndim", get_ndim, NULL, "number of axes", "ndim"},
     {"size", get_size, NULL, "number of elements", "size"},
     {"itemsize", get_itemsize, NULL, "bytes of an element", "itemsize"},
@@ -305,7 +313,7 @@ static PyGetSetDef getset[] = {
     {"device", get_device, NULL, "always cpu", "device"},
     {"real", get_part, set_part, "real part", "real"},
     {"imag", get_part, set_part, "imaginary part", "imag"},
-    {"strides", get_strides, NULL, "bytes from element to element, as now", "strides"},
+    {"strides", get_strides, set_refused, "bytes from element to element, as now", "strides"},
     {"flags", get_refused, NULL, "not known while tracing", "flags"},
     {"data", get_refused, NULL, "not known while tracing", "data"},
     {"base", get_refused, NULL, "not known while tracing", "base"},

@@ -180,6 +180,55 @@ static bool broadcast_pair(Graph *g, Id *in)
     return broadcast_together(g, in, 2, shape, CHECK_EXTENT) >= 0;
 }
 
+/* " in add(float64(3,4), a Python int)", for messages. */
+static void operation_put(Text *out, Trace *t, const Row *r, const Operand *x)
+{
+    text_put(out, " in %s(", op_info[r->op].name);
+    for (int k = 0; k < r->nin; k++) {
+        text_put(out, "%s", k ? ", " : "");
+        if (x[k].node)
+            describe_node(out, t->graph, x[k].node);
+        else
+            text_put(out, "a Python %s", x[k].code == CODE_INT ? "int" : x[k].code == CODE_FLOAT ? "float" : "number");
+    }
+    text_put(out, ")");
+}
+
+/* Adds the operation to the trace's error. */
+static void name_operation(Trace *t, const Row *r, const Operand *x)
+{
+    Text text = {0};
+    text_put(&text, "%s", t->err.msg);
+    operation_put(&text, t, r, x);
+    if (text.at && !text.failed)
+        snprintf(t->err.msg, sizeof t->err.msg, "%s", text.at);
+    text_free(&text);
+}
+
+/* loop_find() for these operands; what it raises names them. */
+static bool operands_loop(Trace *t, Ufunc u, const Operand *x, const uint8_t *codes, Loop *loop)
+{
+    if (loop_find(objects[u], u, rows[u].nin, rows[u].nout, codes, loop))
+        return true;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError))
+        return false;
+    PyObject *type, *value, *where;
+    PyErr_Fetch(&type, &value, &where);
+    PyErr_NormalizeException(&type, &value, &where);
+    if (type != PyExc_TypeError) {        /* NumPy's own kinds name the ufunc and the dtypes */
+        PyErr_Restore(type, value, where);
+        return false;
+    }
+    Text text = {0};
+    operation_put(&text, t, &rows[u], x);
+    PyErr_Format(type, "%S%s", value, text.at && !text.failed ? text.at : "");
+    text_free(&text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(where);
+    return false;
+}
+
 /* The results' nodes in the loop's dtypes; false with an exception. */
 static bool apply(Trace *t, const Row *r, const Operand *x, Loop loop, Id *out)
 {
@@ -199,6 +248,8 @@ static bool apply(Trace *t, const Row *r, const Operand *x, Loop loop, Id *out)
         if (out[k] && node_at(g, out[k])->dtype != loop.dtype[r->nin + k])
             out[k] = graph_cast(g, out[k], (Dtype)loop.dtype[r->nin + k]);
         if (!out[k]) {
+            if (t->err.kind == ERR_VALUE)
+                name_operation(t, r, x);
             if (!PyErr_Occurred())
                 trace_fail(t);
             return false;
@@ -225,7 +276,7 @@ PyObject *ufunc_unary(Ufunc u, PyObject *a)
     if (!t || !operand_read(t, a, &x, true))
         return NULL;
     uint8_t codes[2] = {x.code, CODE_OTHER};
-    if (!loop_find(objects[u], u, 1, 1, codes, &loop) || !apply(t, &rows[u], &x, loop, out))
+    if (!operands_loop(t, u, &x, codes, &loop) || !apply(t, &rows[u], &x, loop, out))
         return NULL;
     return tracer_result(t, out[0], x.layout);
 }
@@ -258,7 +309,7 @@ PyObject *ufunc_binary(Ufunc u, PyObject *a, PyObject *b)
     if (x[0].code == CODE_OTHER || x[1].code == CODE_OTHER)
         Py_RETURN_NOTIMPLEMENTED;
     uint8_t codes[4] = {x[0].code, x[1].code, CODE_OTHER, CODE_OTHER};
-    if (!loop_find(objects[u], u, 2, rows[u].nout, codes, &loop) || !apply(t, &rows[u], x, loop, out))
+    if (!operands_loop(t, u, x, codes, &loop) || !apply(t, &rows[u], x, loop, out))
         return NULL;
     return results(t, &rows[u], out, joined_layout(x, 2));
 }
@@ -306,7 +357,7 @@ PyObject *ufunc_inplace(Ufunc u, Tracer *x, PyObject *b)
     if (in[1].code == CODE_OTHER)
         Py_RETURN_NOTIMPLEMENTED;
     uint8_t codes[4] = {in[0].code, in[1].code, in[0].code, CODE_OTHER};
-    if (!loop_find(objects[u], u, 2, 1, codes, &loop) || !apply(t, &rows[u], in, loop, out) || !store_result(t, x, out[0], 0))
+    if (!operands_loop(t, u, in, codes, &loop) || !apply(t, &rows[u], in, loop, out) || !store_result(t, x, out[0], 0))
         return NULL;
     return Py_NewRef(x);
 }
@@ -412,7 +463,7 @@ static PyObject *deliver(Trace *t, Id value, Tracer *to, Id mask, Layout layout)
     return store_result(t, to, value, mask) ? Py_NewRef(to) : NULL;
 }
 
-static bool resolve(const Row *r, int u, const Operand *x, Tracer *const *to, const Options *o, Loop *loop)
+static bool resolve(Trace *t, const Row *r, int u, const Operand *x, Tracer *const *to, const Options *o, Loop *loop)
 {
     uint8_t codes[4];
     for (int k = 0; k < r->nin; k++)
@@ -420,7 +471,7 @@ static bool resolve(const Row *r, int u, const Operand *x, Tracer *const *to, co
     for (int k = 0; k < r->nout; k++)
         codes[r->nin + k] = to[k] ? (uint8_t)tracer_dtype(to[k]) : CODE_OTHER;
     if (!o->dtype && !o->casting && !o->signature)
-        return loop_find(objects[u], u, r->nin, r->nout, codes, loop);
+        return operands_loop(t, (Ufunc)u, x, codes, loop);
     PyObject *kw = resolve_kwargs(r, o);
     bool ok = kw && loop_resolve(objects[u], r->nin, r->nout, codes, kw, loop);
     Py_XDECREF(kw);
@@ -443,7 +494,7 @@ static PyObject *call(Trace *t, int u, PyObject *const *in, const Options *o)
     for (int k = 0; k < r->nout; k++)
         if (!(to[k] = output(t, o, k)) && PyErr_Occurred())
             return NULL;
-    if (!read_mask(t, o, to, r->nout, &mask) || !resolve(r, u, x, to, o, &loop) || !apply(t, r, x, loop, out))
+    if (!read_mask(t, o, to, r->nout, &mask) || !resolve(t, r, u, x, to, o, &loop) || !apply(t, r, x, loop, out))
         return NULL;
     Layout layout = joined_layout(x, r->nin);
     PyObject *first = deliver(t, out[0], to[0], mask, layout);

@@ -575,6 +575,7 @@ static bool add_dict(PyObject *module, const char *name, PyObject **dict)
 int tracer_module_init(PyObject *module)
 {
     bool ok = make_type(module) && add_dict(module, "_functions", &core_functions) && add_dict(module, "_methods", &core_methods)
-           && add_dict(module, "_creators", &core_creators) && PyModule_AddFunctions(module, prim_methods) == 0 && ufunc_init(module) && hooks_init();
+           && add_dict(module, "_creators", &core_creators) && PyModule_AddFunctions(module, prim_methods) == 0
+           && PyModule_AddFunctions(module, view_methods) == 0 && ufunc_init(module) && hooks_init();
     return ok ? 0 : -1;
 }

@@ -258,7 +258,7 @@ void describe_node(Text *out, const Graph *g, Id id);
 
 /* ---- prim.c ---- */
 extern PyObject *core_functions, *core_methods, *core_creators;            /* _core._functions, _methods, _creators */
-extern PyMethodDef prim_methods[];
+extern PyMethodDef prim_methods[], view_methods[];
 /* o as an array tracer: arrays are captured, numbers become constants, sequences are stacked. New reference. */
 PyObject *as_tracer(Trace *t, PyObject *o);
 /* ---- extent.c: extents known only in the run, which Python code sees as a Number (pyxla/_np/extents.py) ---- */

@@ -151,11 +151,8 @@ def avg_pool(x, window, *, stride=None, padding=0, dilation=1, layout="NCHW"):
 
     Parameters
     ----------
-    x : array, shape (batch, channels, *spatial), or (batch, *spatial, channels) in layout "NHWC"
-    window, stride, dilation : int, or one per spatial axis
-        Elements of a window, steps between windows (default: the window), and inside one.
-    padding, layout
-        As for `conv`.
+    x, window, stride, padding, dilation, layout
+        As for `max_pool`.
 
     Returns
     -------

@@ -332,6 +332,25 @@ def test_computed_operands_are_one_launch():
     x, w, s = sample((128, 600), "float32", 1), sample((600, 600), "int8", 2), sample(600, "float32", 3)
     assert pyxla.jit(f).lower(x, w, s).compile().launches == 2
 
+def test_a_matrix_of_several_products_is_packed_once():
+    def f(x, y, w):
+        for _ in range(3):
+            x = np.tanh(x @ w)
+        return x + y @ w, x @ w.T
+
+    args = sample((64, 600), "float64", 1) / 20, sample((64, 600), "float64", 2), sample((600, 600), "float64", 3) / 20
+    assert pyxla.jit(f).lower(*args).compile().launches == 3 + 2 + 2
+    check(f, *args, rtol=1e-11)
+
+    def g(x, w):
+        y = x @ w
+        w *= 2
+        return y + x @ w
+
+    assert pyxla.jit(g).lower(*args[::2]).compile().launches >= 4
+    check(g, *args[::2], rtol=1e-12)
+
+
 # ---- products of bytes ----
 
 @pytest.mark.parametrize("left", ["int8", "uint8"])

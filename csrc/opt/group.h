@@ -62,6 +62,9 @@ typedef struct {
     VEC(Id) operands;            /* buffers that members read, some of them */
 } Group;
 
+/* A matrix packed for a product: lines along its columns (or rows), a line cut into blocks of `width` (0: whole). */
+typedef struct { Id id, buffer; bool by_columns; int32_t width; int64_t row, outer; } Packed;    /* bytes between rows, between blocks */
+
 typedef struct {
     const Graph *g;
     Arena *arena;
@@ -73,6 +76,7 @@ typedef struct {
     VEC(Id) out_base;            /* per graph output: the node whose buffer it is (a reshape shares its input's) */
     uint32_t *copy_group;        /* per graph input: the group that makes a C-contiguous copy of it, 0: there is none */
     Knobs knobs;                 /* of the group that is being scheduled */
+    VEC(Packed) packs;           /* made so far by the schedules, for other products of the same matrix */
     uint32_t nnodes;             /* buffer ids from here on are no nodes: copies of the inputs, by number, then what buffers.c adds */
 } Grouping;
 

@@ -175,6 +175,34 @@ static bool repeats(const Product *p, const Operand *o)
 /* Bytes between the rows of a packed operand: an odd number of cache lines, so that rows do not share sets. */
 static int64_t row_bytes(int64_t line, int item) { return round_up(line * item, LINE) | LINE; }
 
+/* Whether the lines of a packed operand run along the columns of its matrix. */
+static bool by_columns(const Product *p, const Operand *o) { return o->line == (o == &p->a ? p->ik : p->in); }
+
+/* Reads o from now on where it was packed: rows of matrix elements `row` bytes apart, blocks of a line `outer` bytes. */
+static void read_packed(const Product *p, Operand *o, Id buffer, int item, int64_t row, int64_t outer)
+{
+    o->buffer = buffer;
+    o->off = 0;
+    memset(o->step, 0, sizeof o->step);
+    o->step[o->row] = row;
+    o->step[o->line] = item == p->item ? item : WORD;
+    if (p->block[o->line]) o->outer[o->line] = outer;
+}
+
+/* Whether another product has packed the matrix so; o is then read there. */
+static bool share_packed(const Product *p, Operand *o)
+{
+    int of[MAX_DOMAIN + 1];
+    if (pack_loops(p, o, of) > 2) return false;
+    for (uint32_t i = 0; i < p->gr->packs.len; i++) {
+        const Packed *x = &p->gr->packs.at[i];
+        if (x->id != o->id || x->by_columns != by_columns(p, o) || x->width != p->block[o->line]) continue;
+        read_packed(p, o, x->buffer, dtype_info[node_at(p->gr->g, o->id)->dtype].bytes, x->row, x->outer);
+        return true;
+    }
+    return false;
+}
+
 /* The launch that packs o into a new buffer, of which it is read from then on. */
 static bool pack(Product *p, Operand *o, Drafts *out)
 {
@@ -219,13 +247,11 @@ static bool pack(Product *p, Operand *o, Drafts *out)
     close_all(&l, at, ngrid);
     if (!v || !draft_end(&l)) return false;
     l.d->ns = 0.4f * (float)(bytes / item);
-    o->buffer = packed;
-    o->off = 0;
-    memset(o->step, 0, sizeof o->step);
-    for (int i = 0; i < n; i++) o->step[of[i]] = step[i];
-    if (item != p->item) o->step[o->line] = WORD;
-    if (width) o->outer[o->line] = outer[line];
-    return true;
+    read_packed(p, o, packed, item, step[row], outer[line]);
+    for (int i = 0; i < row; i++) o->step[of[i]] = step[i];
+    Packed *made = n == 2 ? vec_push(p->gr->arena, &p->gr->packs) : NULL;
+    if (made) *made = (Packed){ o->id, packed, by_columns(p, o), p->block[o->line], step[row], outer[line] };
+    return made || n > 2;
 }
 
 /* ---- choices ---- */
@@ -540,7 +566,7 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     p->direct = sole_root(&p->l);
     choose(p);
     apply_knobs(p);
-    if (p->a.line >= 0 && (is_bytes(p) || !repeats(p, &p->a)) && !pack(p, &p->a, out)) return false;
-    if (p->b.line >= 0 && !repeats(p, &p->b) && !pack(p, &p->b, out)) return false;
+    if (p->a.line >= 0 && (is_bytes(p) || !repeats(p, &p->a)) && !share_packed(p, &p->a) && !pack(p, &p->a, out)) return false;
+    if (p->b.line >= 0 && !repeats(p, &p->b) && !share_packed(p, &p->b) && !pack(p, &p->b, out)) return false;
     return multiply(p, out);
 }

@@ -24,19 +24,25 @@ CORE_LAYERS = ("base", "ir", "opt", "run", "py")
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 
 
+def llvm_version(path):
+    """What llvm-config says of itself, or None: it does not run."""
+    try:
+        return subprocess.check_output([path, "--version"], text=True, stderr=subprocess.DEVNULL).strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
 def find_llvm():
     """The path of llvm-config, of a version we support, or an error that says what to install."""
     wanted = os.environ.get("LLVM_CONFIG")
     names = [wanted] if wanted else [f"llvm-config-{v}" for v in LLVM_VERSIONS] + ["llvm-config"]
-    found = []
-    for name in names:
-        path = shutil.which(name)
-        if not path:
-            continue
-        version = subprocess.check_output([path, "--version"], text=True).strip()
-        if int(version.split(".")[0]) in LLVM_VERSIONS:
+    found = [f"LLVM_CONFIG: {wanted} is not there"] if wanted and not shutil.which(wanted) else []
+    for path in filter(None, map(shutil.which, names)):
+        version = llvm_version(path)
+        major = re.match(r"\d+", version or "")
+        if major and int(major[0]) in LLVM_VERSIONS:
             return path
-        found.append(f"{path} is version {version}")
+        found.append(f"{path} is version {version}" if version else f"{path} does not run")
     raise SystemExit(
         "pyxla needs LLVM 19 to 22 to build. "
         + (f"Found: {'; '.join(found)}. " if found else "No llvm-config was found. ")

@@ -36,16 +36,16 @@ lint: setup      ## ruff, and the lints of the C sources
 # own are left out (test_c.py sanitizes its programs always). Run from that folder: processes that tests start find this build, too.
 OWN_PROGRAMS := $(patsubst %,--ignore=$(CURDIR)/tests/test_%.py,c eval plan gen math layers)
 
-asan: setup      ## the test suite under AddressSanitizer and UBSan
+asan: setup      ## the test suite under AddressSanitizer and UBSan (ARGS="-k ...")
 	@PYXLA_DEBUG=1 PYXLA_SANITIZE=address,undefined $(PY) setup.py -q build --build-base build/asan --build-lib build/asan/lib
 	@cd build/asan && ASAN_OPTIONS=detect_leaks=0:handle_segv=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
-		PYTHONPATH=$(CURDIR)/build/asan/lib $(CURDIR)/.venv/bin/pytest -q $(CURDIR)/tests $(OWN_PROGRAMS) -p no:cacheprovider
+		PYTHONPATH=$(CURDIR)/build/asan/lib $(CURDIR)/.venv/bin/pytest -q $(CURDIR)/tests $(OWN_PROGRAMS) -p no:cacheprovider $(ARGS)
 
 tsan: setup      ## the tests of threads under ThreadSanitizer
 	@PYXLA_DEBUG=1 PYXLA_SANITIZE=thread $(PY) setup.py -q build --build-base build/tsan --build-lib build/tsan/lib
 	@cd build/tsan && TSAN_OPTIONS=die_after_fork=0:report_signal_unsafe=0:ignore_noninstrumented_modules=1:exitcode=66 \
 		LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" PYTHONPATH=$(CURDIR)/build/tsan/lib \
-		$(CURDIR)/.venv/bin/pytest -q $(CURDIR)/tests $(OWN_PROGRAMS) -k thread -p no:cacheprovider
+		$(CURDIR)/.venv/bin/pytest -q $(CURDIR)/tests $(OWN_PROGRAMS) -k thread -p no:cacheprovider $(ARGS)
 
 wheel: setup     ## a wheel with LLVM inside, tried in an empty environment
 	@rm -rf dist

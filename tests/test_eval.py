@@ -107,7 +107,7 @@ def check(got, want, args, ulp=0.0):
     assert not bad.any(), "\n".join(f"{[a[i] for a in args]}: {got[i]!r}, NumPy {want[i]!r}" for i in np.flatnonzero(bad)[:10])
 
 
-CASES = [(op, t) for op, row in OPS.items() if op not in ("where", "cast", "fma", "complex_") for t in DTYPES if np.dtype(t).kind in row[2]]
+CASES = [(op, t) for op, row in OPS.items() if op not in ("where", "cast", "bitcast", "fma", "complex_") for t in DTYPES if np.dtype(t).kind in row[2]]
 
 
 @pytest.mark.parametrize("op,dtype", CASES)
@@ -175,3 +175,11 @@ def test_cast(lib, dtype, out):
     with np.errstate(all="ignore"):
         want = x.astype(out)
     check(evaluate(lib, "cast", dtype, out, x), want, (x,))
+
+
+@pytest.mark.parametrize("dtype", [t for t in DTYPES if t != "bool"])
+@pytest.mark.parametrize("out", [t for t in DTYPES if t != "bool"])
+def test_bitcast(lib, dtype, out):
+    x = special(dtype, np.random.default_rng(3))
+    if np.dtype(dtype).itemsize == np.dtype(out).itemsize:
+        assert np.array_equal(evaluate(lib, "bitcast", dtype, out, x).view(f"u{x.itemsize}"), x.view(f"u{x.itemsize}"))

@@ -74,6 +74,8 @@ def op_cases():
     for name, nin, result, kinds in OPS:
         if name == "cast":
             yield from (("cast", 1, a, b) for a in ALL for b in ALL)
+        elif name == "bitcast":
+            yield from ((name, 1, a, b) for a in ALL for b in ALL if in_kinds(a, "iuf") and in_kinds(b, "iuf") and np.dtype(a).itemsize == np.dtype(b).itemsize)
         elif name == "complex_":
             continue                    # its operands and its result differ: tests/test_complex.py
         elif name == "where":

@@ -22,7 +22,7 @@ static LLVMValueRef in_float32(Emit *e, Op op, Dtype dt, Dtype out, LLVMValueRef
 
 LLVMValueRef emit_op(Emit *e, Op op, Dtype in, Dtype out, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
-    if (dtype_is_small(in) && op != OP_cast && op != OP_where) return in_float32(e, op, in, out, a, b, c);
+    if (dtype_is_small(in) && op != OP_cast && op != OP_bitcast && op != OP_where) return in_float32(e, op, in, out, a, b, c);
     e->out = out;
     if (op_info[op].cost == COST_MATH && e->uses[op] > INLINE_USES)
         return v_call(e, op_info[op].name, table[op], in, e->lanes, false, a, b, c);
@@ -45,6 +45,7 @@ EMIT(subtract) { return is_float(dt) ? v_fsub(e, a, b) : v_sub(e, a, b); }
 EMIT(multiply) { return is_float(dt) ? v_fmul(e, a, b) : is_bool(dt) ? v_and(e, a, b) : v_mul(e, a, b); }
 EMIT(divide) { return v_fdiv(e, a, b); }
 EMIT(negative) { return is_float(dt) ? v_fneg(e, a) : v_sub(e, v_i(e, dt, 0), a); }
+EMIT(bitcast) { return v_bitcast(e, a, e->out); }
 EMIT(sqrt) { return v_sqrt(e, a); }
 EMIT(floor) { return v_floor(e, a); }
 EMIT(ceil) { return v_ceil(e, a); }

@@ -271,6 +271,8 @@ int64_t eval_elementwise(Op op, Dtype in, Dtype out, int64_t a, int64_t b, int64
 {
     if (op == OP_cast)
         return eval_cast(in, out, a);
+    if (op == OP_bitcast)
+        return wrap(out, a);
     if (op == OP_where)
         return (a & 255) != 0 ? b : c;
     bool predicate = op_info[op].result == RESULT_BOOL;

@@ -116,6 +116,6 @@ Id expand_small(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int
 bool expands_small(Op op, Dtype in)
 {
     OpKind kind = op_info[op].kind;
-    bool computes = kind == KIND_COMPOSITE || kind == KIND_REDUCE || kind == KIND_DOT || (kind == KIND_ELEMENTWISE && op != OP_where && op != OP_cast);
+    bool computes = kind == KIND_COMPOSITE || kind == KIND_REDUCE || kind == KIND_DOT || (kind == KIND_ELEMENTWISE && op != OP_where && op != OP_cast && op != OP_bitcast);
     return dtype_is_small(in) && (computes || op == OP_cummax || op == OP_cummin);
 }

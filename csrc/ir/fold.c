@@ -260,6 +260,15 @@ static Id fold_cast(const Fold *f)
     return x && skips((Dtype)node_at(f->g, x)->dtype, from, to) ? graph_cast(f->g, x, to) : 0;
 }
 
+static Id fold_bitcast(const Fold *f)
+{
+    Dtype from = (Dtype)fold_input(f, 0)->dtype, to = f->type->dtype;
+    if (from == to)
+        return f->in[0];
+    Id x = under(f, f->in[0], OP_bitcast);
+    return x ? graph_add(f->g, OP_bitcast, &x, 1, NULL, 0, to, NULL, 0) : 0;
+}
+
 /* The node under views. */
 static Id root_of(const Graph *g, Id id)
 {
@@ -302,7 +311,7 @@ static FoldRule *const rules[OP_COUNT] = {
     [OP_logical_and] = fold_and, [OP_logical_or] = fold_or, [OP_logical_xor] = fold_xor, [OP_logical_not] = fold_logical_not,
     [OP_bitwise_and] = fold_and, [OP_bitwise_or] = fold_or, [OP_bitwise_xor] = fold_xor,
     [OP_left_shift] = fold_shift, [OP_right_shift] = fold_shift,
-    [OP_where] = fold_where, [OP_cast] = fold_cast, [OP_real] = fold_part, [OP_imag] = fold_part, [OP_complex_] = fold_complex,
+    [OP_where] = fold_where, [OP_cast] = fold_cast, [OP_bitcast] = fold_bitcast, [OP_real] = fold_part, [OP_imag] = fold_part, [OP_complex_] = fold_complex,
 };
 
 Id fold_elementwise(const Fold *f)

@@ -120,8 +120,11 @@ static bool infer_elementwise(Infer *f)
     Dtype t = (Dtype)input(f, first)->dtype;
     if (first && input(f, 0)->dtype != DT_bool_)
         return refuse(f, ERR_TYPE, "the condition must be bool");
-    if (f->op == OP_cast && f->out->dtype >= DT_COUNT)
+    if ((f->op == OP_cast || f->op == OP_bitcast) && f->out->dtype >= DT_COUNT)
         return broken(f, "a cast to no dtype");
+    DtypeKind kind = f->op == OP_bitcast ? dtype_info[f->out->dtype].kind : DKIND_INT;
+    if (f->op == OP_bitcast && (dtype_info[f->out->dtype].bytes != dtype_info[t].bytes || kind == DKIND_BOOL || kind == DKIND_COMPLEX))
+        return broken(f, "bits of another size");
     if (!takes(f, t) || !equal_operands(f, first))
         return false;
     Dtype d = result_dtype(f, t);

@@ -127,11 +127,11 @@ static PyObject *prim_copy(PyObject *m, PyObject *const *args, Py_ssize_t n)
 static PyObject *prim_cast(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
-    Trace *t = prim_arity("cast", n, 2, 2) ? op_begin() : NULL;
+    Trace *t = prim_arity("cast", n, 2, 3) ? op_begin() : NULL;
     Dtype d = t ? read_dtype(args[1]) : DT_COUNT;
     Id node;
     Tracer *x = d == DT_COUNT ? NULL : prim_operand(t, args[0], &node);
-    PyObject *r = x ? prim_like(t, x, graph_cast(t->graph, node, d)) : NULL;
+    PyObject *r = x ? prim_like(t, x, graph_add(t->graph, n == 3 ? OP_bitcast : OP_cast, &node, 1, NULL, 0, d, NULL, 0)) : NULL;
     Py_XDECREF(x);
     return r;
 }

@@ -368,7 +368,8 @@ PyObject *tracer_strides(PyObject *o)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     const Node *base = node_at(t->graph, x->cell->node);
     int64_t bytes = dtype_info[base->dtype].bytes, stride[MAX_RANK], offset, unit = x->cell->stride ? 1 : bytes;
-    bool local = x->cell->owner == OWNER_LOCAL && x->cell->layout != LAYOUT_C;
+    Layout layout = (Layout)x->cell->layout;
+    bool local = x->cell->owner == OWNER_LOCAL && layout && (layout == LAYOUT_UNKNOWN || !trace_ordered(t));
     if (local || x->kind == TRACER_PYTHON_SCALAR || !map_strides(x->map, base->rank, node_shape(t->graph, x->cell->node), x->cell->stride, stride, &offset))
         Py_RETURN_NONE;
     trace_rely_layout(t);

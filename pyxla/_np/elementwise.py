@@ -265,15 +265,6 @@ for name in ("item", "tolist", "tobytes"):
     value_method(name, "return the array and convert it outside")
 
 
-@method("view")
-def view(a, dtype=None, type=None):
-    dtype = None if isinstance(dtype, np.ndarray.__class__) and issubclass(dtype, np.ndarray) else dtype
-    if dtype is None or np.dtype(dtype) == a.dtype:
-        return a[...] if not _core.is_numpy_scalar(a) else a
-    raise unsupported(f"ndarray.view as {np.dtype(dtype)} of {a.dtype}",
-                      "use astype where the values count, or take the view outside and pass it as an argument")
-
-
 @method("__copy__")
 def copied(a):
     return _core.copy(a)

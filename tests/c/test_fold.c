@@ -171,7 +171,7 @@ static void casts(Dtype a, Dtype b, Dtype c)
 int main(void)
 {
     for (Op op = OP_none + 1; op < OP_COUNT; op++) {
-        if (op_info[op].kind != KIND_ELEMENTWISE || op == OP_where || op == OP_cast)
+        if (op_info[op].kind != KIND_ELEMENTWISE || op == OP_where || op == OP_cast || op == OP_bitcast)
             continue;
         for (Dtype d = 0; d < DT_COUNT; d++) {
             if (!supported(d) || !accepts(op, d))

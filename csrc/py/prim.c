@@ -527,7 +527,7 @@ static PyObject *prim_method(PyObject *m, PyObject *name)
 }
 
 PyMethodDef prim_methods[] = {
-    FAST(cast, "cast(x, dtype): a new array"),
+    FAST(cast, "cast(x, dtype[, True]): astype, or (True) the same bits as another dtype of the size"),
     FAST(full, "full(shape, dtype, value): a new array"),
     FAST(concatenate, "concatenate(list, axis): arrays of one dtype joined"),
     FAST(pad, "pad(x, fill, before, after): margins per axis"),

@@ -511,6 +511,39 @@ def test_dot_in_blocks(driver):
         assert np.allclose(got[2], a @ b, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("lead", [0, 3, 100])
+def test_axes_that_follow(driver, lead):
+    """Columns up to those that a block of rows leads to, and the rest: a sum of each, and a product over those."""
+    m, n, block = 21, 40, 8
+    for level in levels(driver):
+        k = Kernel()
+        am = k.axis(m, block=block)
+        an, ar = k.axis(n), k.axis(n)
+        for line, kind in ((1, "to"), (2, "rest")):
+            k.lines[line] += f" {kind} {am}+{lead}"
+        a, b = values("float32", m * n, 1, True).reshape(m, n), values("float32", n * 4, 2, True).reshape(n, 4)
+        A, B, C, S = k.array(a), k.array(b), k.array(np.zeros((m, 4), "float32"), True), k.array(np.zeros((m, 2), "float32"), True)
+        a4 = k.axis(4)
+        k.begin(am, "blocks", grid=True)
+        k.stmt(f"dot {k.access(C, f'{am}:16/same {a4}:unit')} = {k.access(A, f'{am}:{4 * n}/same {an}:unit')} "
+               f"{k.access(B, f'{an}:16 {a4}:unit')} over {am} {a4} {an}")
+        k.begin(am, "within")
+        for axis, column, shift in ((an, 0, ""), (ar, 1, 4 * (block + lead))):
+            s = k.state("sum", "float32")
+            k.stmt(f"init {s}")
+            k.begin(axis, lanes=4)
+            terms = f"{am}:{4 * n}/same {axis}:unit" if not shift else f"{am}:{4 * n}/{k.arg(4 * n * block + 4 * block)} {axis}:unit"
+            k.stmt(f"reduce {s} {k.load('float32', A, terms, off=shift or 0)}")
+            k.end()
+            k.stmt(f"store {k.access(S, f'{am}:8/same', off=4 * column)} {k.val('state', 'float32', f'{s}.0')}")
+        k.end(2)
+        got = run(driver, k, level)
+        for i in range(m):
+            to = min((i // block + 1) * block + lead, n)
+            assert np.allclose(got[2][i], a[i, :to] @ b[:to], rtol=1e-4, atol=1e-4)
+            assert np.allclose(got[3][i], [a[i, :to].sum(), a[i, to:].sum()], rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("kk", [0, 7, 50])
 def test_dot_of_packed_panels(driver, kk):
     """B in panels of 16 columns, A in blocks of 8 along k: all blocks run inside the DOT."""

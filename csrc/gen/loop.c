@@ -90,19 +90,37 @@ void loop_close(Gen *g, Loop *l, LLVMValueRef next, LLVMValueRef limit)
 
 /* ---- extents ---- */
 
-LLVMValueRef size_of(Gen *g, const Axis *axis) { return axis->size.arg >= 0 ? arg_word(g, axis->size.arg) : int64_const(g, axis->size.lit); }
+static LLVMValueRef block_of(const Gen *g, uint32_t axis)
+{
+    for (int d = 2; d <= g->depth; d += 2)
+        if (g->scope[d].loop->axis == axis && g->scope[d].loop->part == PART_BLOCKS) return g->scope[d].var;
+    return NULL;
+}
+
+static LLVMValueRef least(Gen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildSelect(g->e.b, LLVMBuildICmp(g->e.b, LLVMIntSLT, a, b, ""), a, b, "");
+}
+
+LLVMValueRef size_of(Gen *g, const Axis *axis)
+{
+    LLVMValueRef size = axis->size.arg >= 0 ? arg_word(g, axis->size.arg) : int64_const(g, axis->size.lit);
+    if (!axis->follow) return size;
+    LLVMValueRef block = int64_const(g, g->k->axes.at[axis->leader].block), to = LLVMBuildAdd(g->e.b, block_of(g, axis->leader), int64_const(g, 1), "");
+    to = LLVMBuildMul(g->e.b, to, block, "");
+    to = least(g, LLVMBuildAdd(g->e.b, to, int64_const(g, axis->lead), ""), size);
+    return axis->follow == FOLLOW_TO ? to : LLVMBuildSub(g->e.b, size, to, "");
+}
 
 /* The current block's extent: all but the last are full. */
 LLVMValueRef within_extent(Gen *g, uint32_t axis)
 {
     const Axis *x = &g->k->axes.at[axis];
-    LLVMValueRef block = int64_const(g, x->block), at = NULL;
-    if (x->size.arg < 0 && x->size.lit % x->block == 0) return block;
-    for (int d = 2; d <= g->depth; d += 2)
-        if (g->scope[d].loop->axis == axis && g->scope[d].loop->part == PART_BLOCKS) at = g->scope[d].var;
+    LLVMValueRef block = int64_const(g, x->block), at = block_of(g, axis);
+    if (x->size.arg < 0 && x->size.lit % x->block == 0 && !x->follow) return block;
     LLVMValueRef left = size_of(g, x);
     if (at) left = LLVMBuildSub(g->e.b, left, LLVMBuildMul(g->e.b, at, block, ""), "");
-    return LLVMBuildSelect(g->e.b, LLVMBuildICmp(g->e.b, LLVMIntSLT, left, block, ""), left, block, "");
+    return least(g, left, block);
 }
 
 /* How often a FOR runs. */
@@ -112,9 +130,9 @@ static LLVMValueRef trips(Gen *g, const Stmt *s)
     if (s->part == PART_WITHIN) return within_extent(g, s->axis);
     LLVMValueRef n = size_of(g, x);
     if (s->part == PART_WHOLE) return n;
-    Moved m = scope_enter(g, 0, 0);
+    Moved m = x->follow ? (Moved){0} : scope_enter(g, 0, 0);
     n = LLVMBuildUDiv(g->e.b, LLVMBuildAdd(g->e.b, n, int64_const(g, x->block - 1), ""), int64_const(g, x->block), "");
-    scope_leave(g, m);
+    if (!x->follow) scope_leave(g, m);
     return n;
 }
 

@@ -97,6 +97,11 @@ bool group_contiguous_input(const Grouping *gr, Id id);
 /* A new group, above all others; 0 on error. */
 uint32_t group_new(Grouping *gr, int naxes, const int64_t *extent);
 
+/* ---- mask.c ---- */
+/* The lead of a group that multiplies the rows of a softmax: row i of it is 0 in all columns past i + lead, because a mask that compares coordinates
+ * says so; -1: it is not known to be. */
+int64_t mask_lead(const Grouping *gr, const Group *gp);
+
 /* ---- host.c: calls of host functions ---- */
 /* The group of host call `id`; its inputs are stored. */
 bool host_visit(Grouping *gr, Id id);

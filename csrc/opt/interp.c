@@ -41,8 +41,13 @@ typedef struct {
 
 static int64_t axis_size(const Interp *r, uint32_t axis)
 {
-    Size s = r->k->axes.at[axis].size;
-    return s.arg >= 0 ? r->args[s.arg] : s.lit;
+    const Axis *x = &r->k->axes.at[axis];
+    int64_t size = x->size.arg >= 0 ? r->args[x->size.arg] : x->size.lit;
+    if (!x->follow)
+        return size;
+    int64_t to = (r->block[x->leader] + 1) * r->k->axes.at[x->leader].block + x->lead;
+    to = to < size ? to : size;
+    return x->follow == FOLLOW_TO ? to : size - to;
 }
 
 static int64_t coef_bytes(const Interp *r, Coef c, int64_t unit, int64_t same)
@@ -421,7 +426,9 @@ static void run(Interp *r, uint32_t first, uint32_t end);
 static void run_for(Interp *r, uint32_t at)
 {
     const Stmt *s = &r->k->stmts.at[at];
-    int64_t n = kernel_trips(r->k, s, r->args), block = r->k->axes.at[s->axis].block;
+    int64_t block = r->k->axes.at[s->axis].block, n = axis_size(r, s->axis);
+    if (s->part == PART_BLOCKS)
+        n = (n + block - 1) / block;
     int64_t *coordinate = s->part == PART_BLOCKS ? &r->block[s->axis] : &r->within[s->axis];
     uint32_t laned = r->work[at].laned;
     if (s->part == PART_WITHIN) {

@@ -27,7 +27,7 @@ uint32_t kernel_axis(Arena *a, Kernel *k, Size size, int32_t block)
     Axis *axis = vec_push(a, &k->axes);
     if (!axis)
         return 0;
-    *axis = (Axis){ { size.arg >= 0 ? 0 : size.lit, size.arg >= 0 ? size.arg : -1 }, block };
+    *axis = (Axis){ .size = { size.arg >= 0 ? 0 : size.lit, size.arg >= 0 ? size.arg : -1 }, .block = block };
     return k->axes.len - 1;
 }
 
@@ -420,6 +420,9 @@ static void io_kernel(Io *io, Kernel *k)
         io_long(io, &k->axes.at[i].size.lit);
         WORD(io, k->axes.at[i].size.arg);
         WORD(io, k->axes.at[i].block);
+        WORD(io, k->axes.at[i].follow);
+        WORD(io, k->axes.at[i].leader);
+        WORD(io, k->axes.at[i].lead);
     }
     for (uint32_t i = 0, n = LENGTH(io, &k->arrays); i < n; i++) {
         Array *x = &k->arrays.at[i];

@@ -36,7 +36,15 @@
 
 typedef struct { int64_t lit; int32_t arg; } Size;          /* arg >= 0: args[arg], else lit */
 
-typedef struct { Size size; int32_t block; } Axis;          /* block: coordinates per block, 0: not blocked */
+/* An axis that follows runs only up to a coordinate that depends on the current block, number b, of the (blocked) axis `leader`: (b + 1) * its block +
+ * lead, or its own size if that is less (FOLLOW_TO); or from there on to its size, its coordinate 0 being the first of these (FOLLOW_REST). lead >= 0. */
+typedef enum { FOLLOW_NONE, FOLLOW_TO, FOLLOW_REST } Follow;
+typedef struct {
+    Size size;
+    int32_t block;                                          /* coordinates per block, 0: not blocked */
+    uint8_t follow, leader;
+    int32_t lead;
+} Axis;
 
 typedef enum { ARRAY_OPERAND, ARRAY_SCRATCH } ArrayKind;
 typedef struct {

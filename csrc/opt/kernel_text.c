@@ -178,6 +178,8 @@ void kernel_print(Text *t, const Kernel *k)
             text_put(t, "%" PRId64, x->size.lit);
         if (x->block)
             text_put(t, " block=%d", x->block);
+        if (x->follow)
+            text_put(t, " %s a%d+%d", x->follow == FOLLOW_TO ? "to" : "rest", x->leader, x->lead);
         text_put(t, "\n");
     }
     for (uint32_t i = 0; i < k->arrays.len; i++) {
@@ -323,7 +325,16 @@ static void parse_axis(Parser *p)
     else
         size.lit = number(p);
     int32_t block = accept(p, "block=") ? (int32_t)number(p) : 0;
+    int follow = accept(p, "to") ? FOLLOW_TO : accept(p, "rest") ? FOLLOW_REST : FOLLOW_NONE;
+    uint32_t leader = follow ? numbered(p, "a") : 0;
+    if (follow)
+        expect(p, "+");
+    int32_t lead = follow ? (int32_t)number(p) : 0;
     check_id(p, kernel_axis(p->arena, p->k, size, block), id);
+    if (!ok(p))
+        return;
+    Axis *x = &p->k->axes.at[p->k->axes.len - 1];
+    x->follow = (uint8_t)follow, x->leader = (uint8_t)leader, x->lead = lead;
 }
 
 static void parse_array(Parser *p)

@@ -57,6 +57,8 @@ static bool check_axes(Verify *v)
         const Axis *x = &k->axes.at[i];
         REQUIRE(v, x->size.arg < 0 ? x->size.lit >= 0 : (uint32_t)x->size.arg < k->nargs, "axis a%u: its size", i);
         REQUIRE(v, x->block >= 0, "axis a%u: its block", i);
+        REQUIRE(v, x->follow <= FOLLOW_REST && x->lead >= 0, "axis a%u: how it follows", i);
+        REQUIRE(v, !x->follow || (x->leader < k->axes.len && k->axes.at[x->leader].block && !k->axes.at[x->leader].follow), "axis a%u: its leader", i);
     }
     return true;
 }
@@ -352,6 +354,7 @@ static bool walk_for(Verify *v, const Stmt *s)
     const Kernel *k = v->k;
     const Axis *axis = &k->axes.at[s->axis];
     uint8_t running = v->running[s->axis];
+    REQUIRE(v, !axis->follow || (!s->grid && v->running[axis->leader] & 1 << PART_BLOCKS), "a%u follows a%u, whose blocks do not run here", s->axis, axis->leader);
     REQUIRE(v, s->part <= PART_WITHIN && (axis->block ? s->part != PART_WHOLE : s->part == PART_WHOLE),
             "a%u is %sblocked", s->axis, axis->block ? "" : "not ");
     REQUIRE(v, !(running & 1 << s->part), "a%u runs already", s->axis);
@@ -416,6 +419,8 @@ static bool walk_dot(Verify *v, const Stmt *s)
     for (int i = 0; i < 3; i++)
         REQUIRE(v, axes[i] < k->axes.len, "no axis a%u", axes[i]);
     for (int i = 0; i < 3; i++) {
+        const Axis *axis = &k->axes.at[axes[i]];
+        REQUIRE(v, !axis->follow || v->running[axis->leader] & 1 << PART_BLOCKS, "a%u follows a%u, whose blocks do not run here", axes[i], axis->leader);
         REQUIRE(v, !(v->running[axes[i]] & ~(1 << PART_BLOCKS)), "a%u of DOT runs already", axes[i]);
         /* C does not move along k, A along n, B along m */
         uint32_t absent = i == 0 ? s->axis_k : i == 1 ? s->axis_n : s->axis;

@@ -182,7 +182,7 @@ static void note_key(Grouping *gr, uint32_t n, Drafts *out, uint32_t first)
 bool schedule_tuned(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out)
 {
     const Tuning *t = gr->target->tuning;
-    uint32_t first = out->len, nbuffers = buffers->at.len, last;
+    uint32_t first = out->len, nbuffers = buffers->at.len, npacks = gr->packs.len, last;
     if (!schedule_group(gr, n, survey, buffers, out)) return false;
     if (!t || (!t->len && !t->watch) || out->len == first) return true;
     note_key(gr, n, out, first);
@@ -191,6 +191,7 @@ bool schedule_tuned(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buf
     if (!knobs) return true;
     out->len = first;                                         /* as if nothing had been scheduled */
     buffers->at.len = nbuffers;
+    gr->packs.len = npacks;
     gr->knobs = *knobs;
     bool ok = schedule_group(gr, n, survey, buffers, out);
     gr->knobs = (Knobs){ 0 };

@@ -10,6 +10,7 @@
 enum {
     FEW_ROWS = 16,               /* B is not packed for fewer */
     KNOWN = 32,                  /* so few columns are known to the kernel */
+    CAUSAL_ROWS = 48,            /* rows of a block where columns past the last row's need not be computed */
     KNOWN_AFTER = 128,           /* ... of a product after: a head's */
     THIN_ROWS = 64,              /* so few rows take B a few of its rows at a time */
     THIN_BYTES = 16384,          /* and as many columns as so much of C has */
@@ -43,6 +44,8 @@ typedef struct {
     Operand a, b;
     int iv;                      /* the product after (0: there is none): the loop of its columns; its right operand */
     Operand v;
+    int64_t lead;                /* of the rows that it multiplies (mask_lead()), -1: all columns are needed */
+    int irest;                   /* ... the loop over the columns that are not */
 } Product;
 
 static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -337,6 +340,7 @@ static void choose(Product *p)
     if (p->l.gp->reduced) {
         int64_t tiles = p->l.gp->then ? 2 : 1;
         int32_t rows = power_between(TILE_BYTES * 2 / (tiles * p->n * p->item), p->l.gp->then ? 8 : TILE_ROWS, p->l.gp->then ? 128 : 512);
+        if (p->lead >= 0 && rows > CAUSAL_ROWS) rows = CAUSAL_ROWS;
         if (p->l.gp->then || p->block[p->im] > rows) p->block[p->im] = p->m > rows ? rows : 0;
     }
 }
@@ -362,9 +366,9 @@ static void knob_pack(Product *p)
     Operand a = p->a, b = p->b;
     bool along = runs_along_k(p);
     if (is_bytes(p)) return;
-    if (knob[KNOB_pack_a] == 1) p->a.line = -1;
+    if (knob[KNOB_pack_a] == 1 && p->a.buffer) p->a.line = -1;
     if (knob[KNOB_pack_a] == 2 && p->a.line < 0 && p->k > 1 && p->m > 1) p->a.row = p->im, p->a.line = p->ik;
-    if (knob[KNOB_pack_b] == 1) p->b.line = -1;
+    if (knob[KNOB_pack_b] == 1 && p->b.buffer) p->b.line = -1;
     if (knob[KNOB_pack_b] == 2 && p->b.line < 0 && p->k > 1 && p->n > 1) p->b.row = p->ik, p->b.line = p->in;
     if (runs_along_k(p) != along) p->a = a, p->b = b;
 }
@@ -469,6 +473,51 @@ static void make_rows(Product *p)
     l->then_tile = lower_strided(l, lower_scratch(l, dt, rows * step[p->im]), dt, step, outer, 0) + 1;
 }
 
+/* Columns past those that the rows of a block can see need not be computed. */
+static void follow_rows(Product *p)
+{
+    Lower *l = &p->l;
+    if (l->err->kind || p->lead < 0) return;
+    Axis *columns = &l->k->axes.at[l->loop[p->in].axis];
+    columns->follow = FOLLOW_TO;
+    columns->leader = (uint8_t)l->loop[p->im].axis;
+    columns->lead = (int32_t)p->lead;
+    p->irest = l->nloops++;
+    l->loop[p->irest] = (Loop){ .extent = p->n, .domain = MAX_DOMAIN };
+    Axis rest = *columns;
+    l->loop[p->irest].axis = kernel_axis(l->arena, l->k, rest.size, 0);
+    if (l->err->kind) return;
+    rest.follow = FOLLOW_REST;
+    l->k->axes.at[l->loop[p->irest].axis] = rest;
+}
+
+/* Where columns are left out, their part of the product after is 0 times rows of its right operand: NaN where these are not finite, else 0. The
+ * results of the block start with it. */
+static void start_rows(Product *p, uint32_t c)
+{
+    Lower *l = &p->l;
+    Dtype dt = node_at(p->gr->g, p->dot)->dtype;
+    Operand rest = p->v;
+    int64_t to = rest.step[p->in] * p->block[p->im];
+    rest.step[p->irest] = rest.step[p->in];
+    rest.step[p->in] = 0;
+    rest.outer[p->irest] = -1;
+    rest.outer[p->im] = to;
+    rest.off += to + rest.step[p->irest] * p->lead;
+    int lanes = native_lanes(l) * floor_pow2(l->loop[p->iv].extent / native_lanes(l), 4);
+    uint32_t columns = open_loop(l, p->iv, PART_WHOLE, lanes, false), sum = kernel_state(l->arena, l->k, MONOID_sum, dt);
+    lower_stmt(l, (Stmt){ .kind = STMT_INIT, .a = sum });
+    uint32_t left = open_loop(l, p->irest, PART_WHOLE, 0, false);
+    uint32_t v = kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dt, .a = read_operand(l, &rest) });
+    v = lower_op(l, OP_multiply, dt, v, kernel_const(l->arena, l->k, dt, 0));
+    lower_stmt(l, (Stmt){ .kind = STMT_REDUCE, .a = sum, .b = v });
+    kernel_close(l->k, left);
+    uint32_t rows = open_loop(l, p->im, PART_WITHIN, 0, false);
+    lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = c, .b = state_val(l, sum, dt, 0) });
+    kernel_close(l->k, rows);
+    kernel_close(l->k, columns);
+}
+
 /* The product after, of the current block of rows, into its own buffer. */
 static void multiply_rows(Product *p)
 {
@@ -483,7 +532,8 @@ static void multiply_rows(Product *p)
             if (p->gr->info[then].axis[d] == l->loop[i].domain && i != p->in) step[i] = b->stride[d];
     step[p->iv] = b->stride[rank - 1];
     uint32_t c = lower_strided(l, lower_array(l, then, b->dtype, true), b->dtype, step, NULL, 0);
-    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->iv].axis,
+    if (p->lead >= 0) start_rows(p, c);
+    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .add = p->lead >= 0, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->iv].axis,
         .axis_k = (uint16_t)l->loop[p->in].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = l->then_tile - 1, .c = read_operand(l, &p->v) });
 }
 
@@ -504,7 +554,9 @@ static bool multiply(Product *p, Drafts *out)
         l->loop[i].axis = known ? kernel_axis(l->arena, l->k, (Size){ .arg = -1, .lit = l->loop[i].extent }, 0)
                                 : lower_axis(l, l->loop[i].extent, p->block[i]);
     }
-    for (int i = 0; i < l->nloops; i++)
+    int grid = l->nloops;
+    follow_rows(p);
+    for (int i = 0; i < grid; i++)
         if (i != p->im && i != p->in && i != p->ik && (!p->iv || i != p->iv) && !is_summed(p, i)) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
     if (p->block[p->im]) at[n++] = open_loop(l, p->im, PART_BLOCKS, 0, true);
     if (p->block[p->in] && !l->gp->reduced) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, true);
@@ -564,8 +616,10 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
         p->bits = node_at(gr->g, node_in(gr->g, p->dot)[0])->dtype == DT_uint8 ? DOT_UNSIGNED_SIGNED : DOT_SIGNED_UNSIGNED;
     find_operands(p);
     p->direct = sole_root(&p->l);
+    p->lead = mask_lead(gr, gp);
     choose(p);
     apply_knobs(p);
+    if (!p->block[p->im] || p->block[p->in] || !p->v.buffer || p->v.step[p->in] <= 0) p->lead = -1;
     if (p->a.line >= 0 && (is_bytes(p) || !repeats(p, &p->a)) && !share_packed(p, &p->a) && !pack(p, &p->a, out)) return false;
     if (p->b.line >= 0 && !repeats(p, &p->b) && !share_packed(p, &p->b) && !pack(p, &p->b, out)) return false;
     return multiply(p, out);

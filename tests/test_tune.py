@@ -54,6 +54,10 @@ PROGRAMS = {
     "bytes": (lambda x, w: np.matmul(x, w, dtype="int32"), [(9 * normal(70, 130)).astype("int8"), (9 * normal(130, 90)).astype("int8")]),
     "complex": (lambda x, w: x @ w, [normal(40, 50).astype("complex64") * 1j, normal(50, 60).astype("complex64")]),
     "window": (lambda x: pyxla.nn.conv(x, np.ones((8, 3, 3, 3), "float32")), [normal(2, 3, 20, 20)]),
+    "prologue": (lambda x, w: np.abs(x) @ np.exp(w.T), [normal(100, 300), normal(400, 300)]),
+    "shared": (lambda x, w: (x @ w.T) @ w + x, [normal(200, 300), normal(300, 300)]),
+    "causal": (lambda q, k: (p := np.exp((s := np.where(np.arange(100) <= np.arange(100)[:, None], q @ k.swapaxes(1, 2), np.float32(-np.inf)))
+               - s.max(-1, keepdims=True))) / p.sum(-1, keepdims=True) @ k, [normal(3, 100, 64), normal(3, 100, 64)]),
     "loop": (lambda x, y: np.exp(x) * y + 1, [normal(300, 400), normal(400)]),
     "long loop": (lambda x: np.sqrt(np.abs(x)), [normal(100_000, dtype="float64")]),
     "columns": (lambda x: (x * x).sum(0) + x.max(0), [normal(500, 300)]),

@@ -249,6 +249,29 @@ static Value cbrt_finish(Emit *e, Dtype dt, Value t, Nearest n, Value a)
     return v_select(e, plain, y, a);
 }
 
+/* For x = m 2^(3 q + rest), rest = -1, 0, 1, by 8 rest (modulo 32) + the top 3 bits of m: roots near that of m 2^rest, and 2^rest / root^3, each
+ * chosen among a thousand neighbours so that float32 holds it to 2^-35. (1 + r)^(1/3) = 1 + r (c[0] + ...), error 2^-29. */
+static const double cbrt_root[32] = {0x1.04deaep0, 0x1.0ece12p0, 0x1.182ddep0, 0x1.20c93p0, 0x1.28d25ap0, 0x1.30a7cp0, 0x1.37f332p0,
+                                         0x1.3f08b2p0, 0x1.48ac9p0, 0x1.554b12p0, 0x1.60d05ep0, 0x1.6bc85p0, 0x1.76309ep0, 0x1.7fe862p0,
+                                         0x1.892b28p0, 0x1.9208fcp0, 0, 0, 0, 0, 0, 0, 0, 0, 0x1.9e3694p-1, 0x1.adee8p-1, 0x1.bc908ep-1,
+                                         0x1.ca44c6p-1, 0x1.d76186p-1, 0x1.e39a0cp-1, 0x1.ef6576p-1, 0x1.fa8336p-1};
+static const double cbrt_scale[32] = {0x1.e3dbbcp-1, 0x1.b088a4p-1, 0x1.868e1cp-1, 0x1.64aa8cp-1, 0x1.4879bap-1, 0x1.2fc88p-1, 0x1.1af76ap-1,
+                                         0x1.088854p-1, 0x1.e3dd3ep-1, 0x1.b026fap-1, 0x1.872f78p-1, 0x1.64db76p-1, 0x1.47e6d4p-1, 0x1.2fa04ep-1,
+                                         0x1.1aac24p-1, 0x1.08612ep-1, 0, 0, 0, 0, 0, 0, 0, 0, 0x1.e37acp-1, 0x1.b05db8p-1, 0x1.870fbcp-1,
+                                         0x1.650476p-1, 0x1.480b96p-1, 0x1.2fcc88p-1, 0x1.1a9cd2p-1, 0x1.08692cp-1};
+static const double cbrt_tail[] = {0x1.55554ep-2, -0x1.c71d6p-4, 0x1.fabb1p-5, -0x1.4e43f4p-5};
+
+static Value cbrt_by_table(Emit *e, Value a)
+{
+    Dtype dt = DT_float32;
+    Value m = x86_getmant_abs(e, dt, a), k = x86_getexp(e, dt, a);
+    Nearest q = nearest_product(e, dt, k, 1. / 3);
+    Value rest = v_bitcast(e, v_madd(e, v_madd(e, q.n, v_f(e, dt, -3), k), v_f(e, dt, 8), v_f(e, dt, 0x1.8p23 + 8)), DT_int32);      /* 8: the exponent bits of m say -8 */
+    Value index = v_add(e, rest, v_lshr(e, v_bitcast(e, m, DT_int32), 20));
+    Value root = table_lookup32(e, cbrt_root, index), r = v_madd(e, m, table_lookup32(e, cbrt_scale, index), v_f(e, dt, -1));
+    return cbrt_finish(e, dt, v_madd(e, v_fmul(e, root, r), cubic(e, r, v_fmul(e, r, r), cbrt_tail), root), q, a);
+}
+
 /* x = m 2^(3 q + rest). y = m^(-1/3) by a seed and a step of second order (float64: third), without division; t = m y^2 is the root, and
  * Newton's step leaves 1/2 + 1/3 ulp: the rounding of t and that of t^2 in the residual. */
 LLVMValueRef emit_cbrt(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
@@ -256,6 +279,8 @@ LLVMValueRef emit_cbrt(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
     (void)b, (void)c;
     if (is_narrow(e, dt))
         return through_float64(e, emit_cbrt, a, NULL);
+    if (has_tables(e) && !row_of(dt))
+        return cbrt_by_table(e, a);
     Value one = v_f(e, dt, 1), one_third = v_f(e, dt, third.hi);
     Mantissa parts = mantissa_one(e, dt, v_fabs(e, a));
     Nearest n = nearest_product(e, dt, v_fsub(e, parts.k, one), 1. / 3);          /* floor(k / 3) */

@@ -57,6 +57,12 @@ Value exp_scaled(Emit *e, Dtype dt, Value x, Value low, int down);
 /* log(1 + x), all special cases but -0. */
 Value log1p_value(Emit *e, Dtype dt, Value x);
 
+/* u > 0 by tables: 2^k, the entry of u's mantissa and `inverse`, about 1 / u, of so few bits that u times it less 1 is exact but for u's own error.
+ * log_reduced: log u from f = u inverse - 1, with log's special cases of u. */
+typedef struct { Value u, k, index, inverse; } Reduced;
+Reduced log_reduce(Emit *e, Dtype dt, Value u);
+Value log_reduced(Emit *e, Dtype dt, Reduced r, Value f);
+
 /* A constant in two parts; ln 2's first part has so few bits that its product with an exponent is exact. */
 typedef struct { double hi, lo; } Constant;
 extern const Constant math_ln2[2];
@@ -80,6 +86,10 @@ Value x86_scalef(Emit *e, Dtype dt, Value y, Value n);
 Value x86_getexp(Emit *e, Dtype dt, Value x);
 Value x86_getmant(Emit *e, Dtype dt, Value x);
 Value x86_getmant_abs(Emit *e, Dtype dt, Value x);
+/* About 1 / x: 14 bits. */
+Value x86_inverse(Emit *e, Dtype dt, Value x);
+/* a / b of float32, within an ulp, and NaN where b is 0 or infinite: the divider would take longer than all the rest of an inverse function. */
+Value x86_quotient(Emit *e, Value a, Value b);
 /* x rounded towards zero as int32, or float64 as int64; the least integer where it does not fit. */
 Value x86_convert(Emit *e, Dtype dt, Value x, Dtype out);
 /* y, or what `answers` says for x's class. Classes, four bits each from the lowest: quiet and signalling NaN, 0, 1, -inf, inf, below 0, above 0;

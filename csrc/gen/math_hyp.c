@@ -109,11 +109,17 @@ LLVMValueRef emit_tanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
 /* Squares of numbers above this might overflow. */
 static Value is_big(Emit *e, Dtype dt, Value x) { return v_fcmp(e, LLVMRealOGT, x, v_f(e, dt, row_of(dt) ? 0x1p500 : 0x1p60)); }
 
-/* log(1 + t), or log(1 + x) + ln 2 in the lanes of `big` */
-static Value log1p_or_log_2x(Emit *e, Dtype dt, Value big, Value x, Value t)
+/* y, but log(x) + ln 2 where x is big */
+static Value log_2x(Emit *e, Dtype dt, Value y, Value x, Value unused)
 {
-    Value y = log1p_value(e, dt, v_select(e, big, x, t));
-    return v_fadd(e, y, v_select(e, big, v_f(e, dt, 0x1.62e42fefa39efp-1), v_f(e, dt, 0)));
+    (void)unused;
+    return v_select(e, is_big(e, dt, x), v_fadd(e, log1p_value(e, dt, x), v_f(e, dt, 0x1.62e42fefa39efp-1)), y);
+}
+
+/* log(1 + t), or log(2 x) where x is big */
+static Value log1p_or_log_2x(Emit *e, Dtype dt, Value x, Value t)
+{
+    return v_mend(e, is_big(e, dt, x), log1p_value(e, dt, t), log_2x, dt, x, x);
 }
 
 /* log(x + sqrt(x^2 + 1)) = log1p(x + x^2 / (1 + sqrt(x^2 + 1))) */
@@ -125,8 +131,9 @@ LLVMValueRef emit_arcsinh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLV
     Value x = v_fabs(e, a), one = v_f(e, dt, 1);
     Value square = v_fmul(e, x, x);
     Value root = v_sqrt(e, v_fadd(e, square, one));
-    Value t = v_fadd(e, x, v_fdiv(e, square, v_fadd(e, root, one)));
-    return v_copysign(e, log1p_or_log_2x(e, dt, is_big(e, dt, x), x, t), a);
+    Value sum = v_fadd(e, root, one);
+    Value t = v_fadd(e, x, has_tables(e) && !row_of(dt) ? x86_quotient(e, square, sum) : v_fdiv(e, square, sum));
+    return v_copysign(e, log1p_or_log_2x(e, dt, x, t), a);
 }
 
 /* With t = x - 1: log1p(t + sqrt(2 t + t^2)) */
@@ -138,10 +145,22 @@ LLVMValueRef emit_arccosh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLV
     Value one = v_f(e, dt, 1), t = v_fsub(e, a, one);
     Value root = v_sqrt(e, v_madd(e, t, t, v_fadd(e, t, t)));
     Two sum = two_fast_sum(e, root, t);
-    Value y = log1p_or_log_2x(e, dt, is_big(e, dt, a), a, sum.hi);
+    Value y = log1p_or_log_2x(e, dt, a, sum.hi);
     Value low = v_fmul(e, sum.lo, v_fsub(e, one, sum.hi));        /* what the sum lost, by the slope 1 / (1 + sum) where that matters */
     y = v_select(e, v_fcmp(e, LLVMRealOLT, sum.hi, v_f(e, dt, .5)), v_fadd(e, y, low), y);
     return v_select(e, v_fcmp(e, LLVMRealOGE, a, one), y, v_f(e, dt, NAN));
+}
+
+/* log(u) / 2, u = (1 + x) / (1 - x): c u - 1 = (c x + (c - (1 - x))) / (1 - x), whose inner difference is exact with what rounding lost of 1 - x. */
+static Value arctanh_by_table(Emit *e, Value x)
+{
+    Dtype dt = DT_float32;
+    Value one = v_f(e, dt, 1), below = v_fsub(e, one, x), inverse = x86_inverse(e, dt, below);
+    Reduced r = log_reduce(e, dt, v_fmul(e, v_fadd(e, one, x), inverse));
+    Value lost = v_fsub(e, x, v_fsub(e, one, below));
+    Value top = v_madd(e, x, r.inverse, v_fadd(e, v_fsub(e, r.inverse, below), lost)), f = v_fmul(e, top, inverse);
+    f = v_madd(e, v_madd(e, f, lost, v_madd(e, v_fneg(e, f), below, top)), inverse, f);
+    return v_fmul(e, log_reduced(e, dt, r, f), v_f(e, dt, .5));
 }
 
 /* log1p(2 x / (1 - x)) / 2; below 1/2 as 2 x + 2 x^2 / (1 - x), which rounds less. */
@@ -151,6 +170,8 @@ LLVMValueRef emit_arctanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLV
     if (is_narrow(e, dt))
         return through_float64(e, emit_arctanh, a, NULL);
     Value x = v_fabs(e, a), one = v_f(e, dt, 1), twice = v_fadd(e, x, x);
+    if (has_tables(e) && !row_of(dt))
+        return v_copysign(e, arctanh_by_table(e, x), a);
     Value near = v_fcmp(e, LLVMRealOLT, x, v_f(e, dt, .5));
     Value q = v_fdiv(e, v_select(e, near, v_fmul(e, twice, x), twice), v_fsub(e, one, x));
     Value t = v_select(e, near, v_fadd(e, twice, q), q);

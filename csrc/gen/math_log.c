@@ -58,24 +58,35 @@ static Value log_sum(Emit *e, Dtype dt, const Base *b, Two base, Value f, Value 
     return v_fadd(e, sum.hi, v_fadd(e, sum.lo, v_fadd(e, base.lo, rest)));
 }
 
-/* x = 2^k m; with c = inverse_table[m]: log x = k log 2 - log c + log(1 + f), f = m c - 1. Where x is just below 1, the first two
- * cancel exactly. */
-static Value log_by_table(Emit *e, Dtype dt, const Base *b, Value x, Value low)
+/* base + log_b(1 + f) with the base of x = 2^k m: k log 2 - log c, c = inverse_table[m]. */
+static Value log_of_rest(Emit *e, Dtype dt, const Base *b, Value x, Value k, Value index, Value f)
 {
     const Constant *two = &b->two[row_of(dt)];
     const Table *table = &b->table[row_of(dt)];
-    Value m = x86_getmant(e, dt, x), k = x86_getexp(e, dt, x);
-    Value index = v_lshr(e, v_bitcast(e, m, v_bits_dtype(dt)), row_of(dt) ? 48 : 19);
-    Value c = table_lookup(e, dt, inverse_table, index);
-    Value f = v_fma(e, m, c, v_f(e, dt, -1));
-    if (low)
-        f = v_fadd(e, f, x86_scalef(e, dt, v_fmul(e, low, c), v_fneg(e, k)));
     Two base = {v_madd(e, k, v_f(e, dt, two->hi), table_lookup(e, dt, table->hi, index)), table_lookup(e, dt, table->lo, index)};
     base.lo = v_madd(e, k, v_f(e, dt, two->lo), base.lo);
     Value q = row_of(dt) ? poly_even_odd(e, dt, f, short_c64, 8) : v_poly(e, dt, f, short_c32, 3);
     Value rest = v_fmul(e, v_fmul(e, f, f), v_madd(e, f, q, v_f(e, dt, -.5)));
     return x86_fixup(e, dt, log_sum(e, dt, b, base, f, rest), x, ANSWERS_LOG);
 }
+
+static Value index_of(Emit *e, Dtype dt, Value m) { return v_lshr(e, v_bitcast(e, m, v_bits_dtype(dt)), row_of(dt) ? 48 : 19); }
+
+/* f = m c - 1. Where x is just below 1, the two parts of the base cancel exactly. */
+static Value log_by_table(Emit *e, Dtype dt, const Base *b, Value x)
+{
+    Value m = x86_getmant(e, dt, x), index = index_of(e, dt, m);
+    Value f = v_fma(e, m, table_lookup(e, dt, inverse_table, index), v_f(e, dt, -1));
+    return log_of_rest(e, dt, b, x, x86_getexp(e, dt, x), index, f);
+}
+
+Reduced log_reduce(Emit *e, Dtype dt, Value u)
+{
+    Value k = x86_getexp(e, dt, u), index = index_of(e, dt, u);
+    return (Reduced){u, k, index, x86_scalef(e, dt, table_lookup(e, dt, inverse_table, index), v_fneg(e, k))};
+}
+
+Value log_reduced(Emit *e, Dtype dt, Reduced r, Value f) { return log_of_rest(e, dt, &base_e, r.u, r.k, r.index, f); }
 
 static Value log_by_series(Emit *e, Dtype dt, const Base *b, Value k, Value f)
 {
@@ -87,7 +98,7 @@ static Value log_by_series(Emit *e, Dtype dt, const Base *b, Value k, Value f)
 static Value log_value(Emit *e, Dtype dt, const Base *b, Value x)
 {
     if (has_tables(e))
-        return log_by_table(e, dt, b, x, NULL);
+        return log_by_table(e, dt, b, x);
     Mantissa parts = mantissa(e, dt, x);
     return log_special(e, dt, log_by_series(e, dt, b, parts.k, v_fsub(e, parts.m, v_f(e, dt, 1))), x);
 }
@@ -122,13 +133,14 @@ static Value log1p_by_series(Emit *e, Dtype dt, Value x, Value u)
     return log_special(e, dt, log_by_series(e, dt, &base_e, parts.k, f), u);
 }
 
-/* What rounding lost of 1 + x: of no weight where x > 1 and the difference is not exact. */
+/* By table f = x c + (c - 1), c the inverse, of which the latter is exact where it matters. */
 Value log1p_value(Emit *e, Dtype dt, Value x)
 {
     Value one = v_f(e, dt, 1), u = v_fadd(e, x, one);
     if (!has_tables(e))
         return log1p_by_series(e, dt, x, u);
-    return log_by_table(e, dt, &base_e, u, v_fsub(e, x, v_fsub(e, u, one)));
+    Reduced r = log_reduce(e, dt, u);
+    return log_reduced(e, dt, r, v_fma(e, x, r.inverse, v_fsub(e, r.inverse, one)));
 }
 
 LLVMValueRef emit_log1p(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)

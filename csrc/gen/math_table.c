@@ -185,6 +185,12 @@ static Value getmant_register(Emit *e, Dtype dt, Value *args, const void *how)
     return call(e, dt, "mask.getmant", "ps", "pd", (Value[]){args[0], integer(e, 32, *(const unsigned *)how), args[0], whole(e, dt), current(e)}, 5);
 }
 
+static Value inverse_register(Emit *e, Dtype dt, Value *args, const void *how)
+{
+    (void)how;
+    return call(e, dt, "rcp14", "ps", "pd", (Value[]){args[0], args[0], whole(e, dt)}, 3);
+}
+
 static Value convert_register(Emit *e, Dtype dt, Value *args, const void *how)
 {
     Dtype out = *(const Dtype *)how;
@@ -215,3 +221,11 @@ Value x86_getmant(Emit *e, Dtype dt, Value x) { return by_registers(e, dt, getma
 Value x86_getmant_abs(Emit *e, Dtype dt, Value x) { return by_registers(e, dt, getmant_register, &x, 1, &(unsigned){NO_SIGN}); }
 Value x86_convert(Emit *e, Dtype dt, Value x, Dtype out) { return by_registers(e, dt, convert_register, &x, 1, &out); }
 Value x86_fixup(Emit *e, Dtype dt, Value y, Value x, Answers answers) { return by_registers(e, dt, fixup_register, (Value[]){y, x}, 2, &answers); }
+
+Value x86_inverse(Emit *e, Dtype dt, Value x) { return by_registers(e, dt, inverse_register, &x, 1, NULL); }
+
+Value x86_quotient(Emit *e, Value a, Value b)
+{
+    Value inverse = x86_inverse(e, DT_float32, b), q = v_fmul(e, a, inverse);
+    return v_madd(e, v_madd(e, v_fneg(e, q), b, a), inverse, q);
+}

@@ -7,6 +7,7 @@ and a failure prints as source that can be pasted into a test. `exact` programs 
 ones use elementary functions, float sums and products of matrices, nothing that jumps, and are compared with a tolerance, half of them under fastmath.
 Two in five have a donated argument; one in three is called with constants too, one in three under other schedules. Each program is called four times: traced, with new values, in other memory layouts, and after a captured array has changed."""
 import argparse
+import contextlib
 import random
 import re
 import sys
@@ -20,8 +21,8 @@ import pyxla
 from pyxla import _tune
 
 # (Not uint32: what NumPy makes of a NaN stored there depends on where in the array it is.)
-EXACT_DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint64", "uint64", "float16", "float32", "float64", "float64"]
-LOOSE_DTYPES = ["float64", "float64", "float32", "complex128"]
+EXACT_DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint64", "uint64", "float16", "float32", "float64", "float64", "complex64", "complex128"]
+LOOSE_DTYPES = ["float64", "float64", "float64", "float32", "float32", "complex128", "complex64"]
 EXTENTS = [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33]
 # What a jitted function may refuse: np.rint of bool and the like, writes beside a reshaped array of unknown layout, writes to an
 # array that NumPy made of numbers alone (np.isnan(3)).
@@ -29,7 +30,18 @@ REFUSED = ("depends on data", "cannot tell while tracing", "reshaped or flattene
 # And of programs with arrays whose size is data: a size as a condition.
 SIZED = re.compile(r"\[[^]]*[<>]|unique|nonzero|argwhere|repeat|compress|extract|bincount|trim_zeros|1d\(")
 REFUSED_SIZES = ("the result of less(int64(), int64())", "the result of equal(int64(), int64())")
-LIMIT = 20000                                               # elements of an array
+LIMIT = 5000                                                # elements of an array
+# Whose bits NumPy's complex numbers leave open.
+ROUNDED = re.compile(r"\*|/|divide|divmod|%|multiply|abs|sqrt|square|sign\(|kron|cross|@|einsum|median|percentile")
+MANY = re.compile(r"outer|kron|eye|isin|vander|diag")       # forms that make an array of as many elements as the product of their operands'
+
+
+@contextlib.contextmanager
+def quiet():
+    """NumPy without warnings."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 class Program:
@@ -38,6 +50,7 @@ class Program:
     def __init__(self, seed, kind=None):
         self.random = random.Random(seed)
         self.dynamic = False                                # whether an index is data: then a result is no view of another one
+        self.sized = self.random.random() < 0.12            # whether there are arrays whose size is data
         self.kind = kind or self.random.choice(["exact", "exact", "loose"])
         self.lines = ["g = np.where(k > -99, G, G)"]
         dtypes = EXACT_DTYPES if self.kind == "exact" else LOOSE_DTYPES
@@ -46,10 +59,11 @@ class Program:
         self.args = [self.array(self.related(shape), pick.choice(dtypes)) for _ in range(pick.randint(1, 3))]
         self.numbers = [pick.choice([2, 3, -1, 0.5, 1.5, 7]), pick.choice([1, 2, 3])]
         self.captured = self.array(self.related(shape), pick.choice(dtypes))
-        self.space = {}
-        self.again()
-        for _ in range(pick.randint(2, 14) if pick.random() < 0.85 else pick.randint(15, 60)):
-            self.grow()
+        self.codes = [compile(line, "<fuzz>", "exec") for line in self.lines]
+        with quiet():
+            self.again()
+            for _ in range(pick.randint(2, 14) if pick.random() < 0.85 else pick.randint(15, 60)):
+                self.grow()
         self.results = self.choose_results()
 
     # ---- values ----
@@ -81,7 +95,10 @@ class Program:
                     x.reshape(-1)[rng.integers(x.size)] = self.random.choice([np.nan, np.inf, -np.inf])
             return x.astype(dtype)
         if dtype.kind == "c":
-            return np.asarray(rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+            half = [self.array(shape, "float64") for _ in range(2)]
+            z = np.empty(shape, dtype)
+            z.real, z.imag = half
+            return z
         return np.asarray(rng.integers(0 if dtype.kind == "u" else -10, 20, shape)).astype(dtype)
 
     def frozen(self):
@@ -94,52 +111,60 @@ class Program:
     # ---- lines ----
 
     def grow(self):
-        """Adds a line that NumPy runs."""
+        """Adds a line that NumPy runs, on the variables as they alias each other in the function."""
         for _ in range(20):
-            line = self.random.choice(self.STATEMENTS)(self)
-            space = dict(clone(list(self.space.items())))
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                try:
-                    exec(line, space)
-                except Exception:
-                    continue
-            if all(self.admissible(v) for v in space.values()):
+            name, line = self.new_name(), self.random.choice(self.STATEMENTS)(self)
+            code = compile(line, "<fuzz>", "exec")
+            if self.kind == "exact" and ROUNDED.search(line) and self.some_complex(line):
+                continue
+            fine = self.done(code)
+            if fine and all(self.admissible(v) for v in self.space.values()):
                 self.lines.append(line)
-                self.again()
+                self.codes.append(code)
+                self.names = self.arrays()
                 return
+            if line.startswith(f"{name} = "):               # nothing else has changed
+                self.space.pop(name, None)
+            elif fine or line.startswith("for") or "], " in line:   # a single store is done whole or not at all
+                self.again()
+
+    def some_complex(self, line):
+        return any(np.iscomplexobj(self.space.get(name, 0)) for name in re.findall(r"\b[agv]\d*\b", line))
+
+    def done(self, code):
+        """Runs a line; whether NumPy did without an error."""
+        try:
+            exec(code, self.space)
+        except Exception:
+            return False
+        return True
 
     def again(self):
-        """Runs all lines anew, so that the variables alias each other as they do in the function."""
-        space = {"np": np, "G": self.frozen()}
-        space |= {f"a{k}": a for k, a in enumerate(clone(self.args))} | dict(zip("sk", self.numbers))
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                exec("\n".join(self.lines), space)
-            except Exception:                               # legal on copies alone
-                self.lines.pop()
-                return
-        self.space = {k: v for k, v in space.items() if not k.startswith("__")}
+        """Runs all lines anew, after one that failed half-way."""
+        self.space = {"np": np, "G": self.frozen()}
+        self.space |= {f"a{k}": a for k, a in enumerate(clone(self.args))} | dict(zip("sk", self.numbers))
+        for code in self.codes:
+            self.done(code)
+        self.names = self.arrays()
 
     def admissible(self, v):
         if not isinstance(v, (np.ndarray, np.generic)):
             return True
-        if v.dtype.kind not in ("biuf" if self.kind == "exact" else "biufc") or v.size > LIMIT or v.ndim > 6:
+        if v.dtype.kind not in "biufc" or v.size > LIMIT or v.ndim > 6:
             return False
         if self.kind == "loose" and v.dtype.kind in "fc":
             return bool(np.isfinite(v).all() and (np.abs(v) < 300).all())
         return True
 
-    def variables(self, arrays=True):
-        return [n for n, v in self.space.items() if isinstance(v, (np.ndarray, np.generic) if arrays else np.ndarray) and n != "G"]
+    def arrays(self):
+        return [n for n, v in self.space.items() if isinstance(v, (np.ndarray, np.generic)) and n != "G"]
 
     def variable(self):
-        names = self.variables()
-        return names[max(self.random.randrange(len(names)), self.random.randrange(len(names)))]
+        n = len(self.names)
+        return self.names[int(n * max(self.random.random(), self.random.random()))]
 
     def writable(self):
-        names = [n for n in self.variables(arrays=False) if self.space[n].flags.writeable]
+        names = [n for n in self.names if isinstance(v := self.space[n], np.ndarray) and v.flags.writeable]
         return self.random.choice(names or ["a0"])
 
     def new_name(self):
@@ -168,16 +193,18 @@ class Program:
         return f"[{', '.join(parts) or '...'}]"
 
     def expression(self, depth=0):
-        r = self.random
-        if depth > 2 or r.random() < 0.25:
+        if depth > 2 or self.random.random() < 0.25:
             return self.operand()
-        a, b, c = (self.expression(depth + 1) for _ in range(3))
-        if self.kind == "exact":
-            return r.choice(self.EXACT).format(a=a, b=b, c=c, x=self.variable(), y=self.variable(), axis=self.axis())
-        return r.choice(self.LOOSE).format(a=a, b=b, c=c, x=self.variable(), y=self.variable(), axis=self.axis())
+        while True:
+            form = self.random.choice(self.LOOSE if self.kind == "loose" else self.SIZED if self.sized and self.random.random() < 0.2 else self.EXACT)
+            x, y = self.variable(), self.variable()
+            if not MANY.search(form) or np.size(self.space[x]) * np.size(self.space[y]) <= LIMIT:
+                break
+        parts = {name: self.expression(depth + 1) for name in "abc" if f"{{{name}}}" in form}
+        return form.format(x=x, y=y, axis=self.axis(), **parts)
 
     def axis(self):
-        return self.random.choice(["", "0", "-1", "1", "axis=None", "axis=0, keepdims=True", "axis=-1, keepdims=True", "axis=(0, 1)", "keepdims=True"])
+        return self.random.choice(["", "axis=0", "axis=-1", "axis=1", "axis=None", "axis=0, keepdims=True", "axis=-1, keepdims=True", "axis=(0, 1)", "keepdims=True"])
 
     EXACT = ["({a} + {b})", "({a} - {b})", "({a} * {b})", "({a} + {b})", "({a} * {b})", "np.divide({a}, {b})", "({a} // {b})", "({a} % {b})", "-({a})", "abs({a})", "np.sqrt(np.abs({a}))",
              "np.square({a})", "np.floor({a})", "np.trunc({a})", "np.rint({a})", "np.where({a} > {b}, {a}, {c})", "np.where({a}, {b}, {c})", "({a} < {b})", "({a} == {b})", "({a} >= {b})",
@@ -193,19 +220,24 @@ class Program:
              "np.maximum.accumulate({x}, 0)", "np.minimum.accumulate({x}, -1)", "np.logical_or.reduce({x}, 0)", "np.logical_xor.accumulate({x})", "np.fmax.reduce({x}, 0)", "np.subtract.accumulate({x}, -1)",
              "np.bitwise_xor.reduce(({x} > 0).astype('int16'), 0)", "np.bitwise_and.accumulate(({x} > 0).astype('uint8'))", "np.add.outer({x}, {y}[..., 0])", "np.less.outer({x}[..., 0], {y})",
              "(np.lib.stride_tricks.sliding_window_view({x}, 2, axis=0) + 0)", "np.lib.stride_tricks.sliding_window_view({x}, 2, axis=-1).reshape(-1)", "np.lib.stride_tricks.sliding_window_view({x}, (1, 2), axis=(0, -1)).copy()", "{x}.flat[1:4]", "np.array({x}.flat)",
-             "np.add({a}, {b}, dtype='float64')", "({x} > 0).sum({axis}, where={x} == {x})", "np.r_[{x}.ravel(), 1, {y}.ravel()]", "np.c_[{x}, {x}]", "{x}[[0, -1]]", "{x}[..., [0, 0]]",
+             "np.add({a}, {b}, dtype='float64')", "({x} > 0).sum(where={x} == {x}, {axis})", "np.r_[{x}.ravel(), 1, {y}.ravel()]", "np.c_[{x}, {x}]", "{x}[[0, -1]]", "{x}[..., [0, 0]]",
              "np.insert({x}, 1, 0)", "np.delete({x}, 0, 0)", "np.einsum('...i->i...', {x})", "np.select([{x} > 0, {x} < -1], [{a}, {b}], 0)", "np.sort({x}, -1)", "np.array([{x}, {x} * 2])",
              "np.array([{x}[..., 0], {x}[..., -1]]).T", "np.unstack({x})[0]", "np.rot90({x})", "np.array_split({x}, 2)[1]", "np.copysign({x}, -1)", "np.heaviside({x}, 0.5)", "divmod({x}, 3)[1]", "np.nan_to_num({x})",
              "np.kron({x}, [1, 2])", "np.cross({x}[..., :3], {y}[..., :3])", "np.ptp({x}, 0)", "np.resize({x}, (3, 2))", "np.meshgrid({x}[..., 0], [1, 2])[0]", "(np.sum([{x}, {x}], 0) > 1)", "np.indices({x}.shape[:1]) + 1",
              "np.sort({x} + 0)", "np.sort({x} + 0, 0)", "np.sort({x} + 0, None)", "np.argsort({x}, kind='stable')", "np.argsort({x}, 0, kind='stable')", "np.median({x} + 0, {axis})", "np.partition({x} + 0, 0)[..., :1]",
              "np.isin({x}, {y})", "np.percentile(np.nan_to_num({x}), 50, method='lower')"]
+    SIZED = ["{x}[{x} > 0]", "{x}[{x} == {x}]", "np.flatnonzero({x})", "np.unique(np.nan_to_num({x}))", "np.nonzero({x})[0]", "np.argwhere({x})", "{x}[{x}[..., 0] > 0]", "np.repeat({x}[{x} > 0], 2)", "np.cumsum({x} > 0)",
+             "np.unique(np.nan_to_num({x}), return_inverse=True)[1]", "np.compress({x}[..., 0] > 0, {x}, axis=0)", "np.resize({x}[{x} > 1], 3)", "np.sort({x}[{x} > 0])", "{x}[{x} > 0].shape[0]", "np.zeros({x}[{x} > 0].shape)", "{x}[{x} > 0].max(initial=1)",
+             "np.searchsorted(np.unique(np.nan_to_num({x})), 1)", "np.bincount(np.abs(np.nan_to_num({x}).astype('int8').astype('int64')).reshape(-1))", "np.where({x} > 0)[-1]", "np.extract({x} > 0, {x})", "({a} + {x}[{x} > 0].shape[0])",
+             "np.concatenate(({x}[{x} > 0], {x}[{x} < 0]))", "({x}[{x} > 0] + {x}[{x} > 0])", "{x}[{x} > 0][::-1]", "{x}[{x} > 0][1:]", "np.diff({x}[{x} > 0])", "np.repeat({x}, 2)[np.repeat({x}, 2) > 0]", "{x}[np.flatnonzero({x} > 0)]",
+             "np.any({x}[{x} > 0])", "np.full({x}[{x} > 0].shape, {y}[..., 0].sum() > 0)", "np.arange({x}[{x} > 0].shape[0])", "np.stack([{x}[{x} > 0], {x}[{x} > 0]])", "np.where({x}[{x} > 0] > 2, 1, {x}[{x} > 0])"]
     LOOSE = ["({a} + {b})", "({a} - {b})", "({a} * {b})", "({a} + {b})", "np.tanh({a})", "np.sin({a})", "np.cos({a})", "np.exp(-np.abs({a}))", "np.log1p(np.abs({a}))", "np.sqrt(np.abs({a}) + 1)", "({a} / (1 + np.abs({b})))",
              "np.arctan({a})", "np.square(np.tanh({a}))", "np.hypot({a}, 1.0)", "{x}.sum({axis})", "{x}.mean({axis})", "np.tanh({x}).var({axis})", "np.sqrt({x}.var({axis}) + 1)", "np.maximum({a}, {b})", "({x}.max({axis}))", "({x} @ {y})", "({x} @ {x}.T)",
              "np.dot({x}, {y}.T)", "np.cumsum({x}, -1)", "np.where({x} > 0, {a}, {b})", "({x} - {x}.mean(-1, keepdims=True))", "np.exp({x} - {x}.max(-1, keepdims=True))", "np.concatenate(({x}, {y}))", "np.stack(({x}, {y}))", "np.pad({x}, 1)", "{x}.T", "np.tanh({x}[1:] - {x}[:-1])",
              "np.einsum('ij,kj->ik', {x}, {y})", "np.lib.stride_tricks.sliding_window_view({x}, 2, -1).sum(-1)", "np.lib.stride_tricks.sliding_window_view({x}, 2, 0) @ np.ones((2, 3))", "np.einsum('...i->...', {x})", "np.flip({x}, 0)", "np.zeros_like({x})", "np.full(3, s)", "np.outer({x}, {y}[..., 0])", "np.expm1(np.tanh({a}))", "np.log(1 + np.square({a}))", "np.linalg.norm({x})", "np.clip({a}, -1, 1)", "np.minimum({a}, 2.0)",
              "np.logaddexp({a}, {b})", "np.logaddexp.reduce({x}, -1)", "np.hypot.reduce({x}, 0)", "np.hypot.accumulate(np.tanh({x}), -1)", "np.gradient({x}, axis=0)", "np.trapezoid({x})", "np.average({x}, axis=0)", "np.cov(np.tanh({x}))",
              "np.lib.stride_tricks.sliding_window_view({x}, 2, axis=-1).mean(-1)", "np.subtract.outer({x}[..., 0], {y}[..., 0])", "np.multiply.reduce(np.tanh({x}), 0)", "np.vander({x}[..., 0] / 9, 3)", "np.nanmean({x}, 0)", "np.diff({x}, axis=0)",
-             "np.tensordot({x}, {y}, 1)", "np.inner({x}, {y})", "np.einsum('i...,i...->...', {x}, {x})", "np.vecdot({x}, {y})", "np.sinc({x})", "np.unwrap({x})", "np.trace({x})",
+             "np.tensordot({x}, {y}, 1)", "np.inner({x}, {y})", "np.einsum('i...,i...->...', {x}, {x})", "np.vecdot({x}, {y})", "np.sinc({x})", "np.unwrap(np.tanh({x}))", "np.trace({x})",
              "np.sort({x})", "np.sort({x}, 0)", "np.median({x}, {axis})", "np.linalg.det(np.tanh({x}[..., :3, :3]))", "np.linalg.solve(np.tanh({x}[..., :2, :2]) + 4 * np.eye(2), {x}[..., :2, :1])",
              "np.linalg.inv(np.tanh({x}[..., :5, :5]) + 9 * np.eye(5))", "np.fft.irfft(np.fft.rfft({x}), n={x}.shape[-1])", "np.abs(np.fft.fft(np.tanh({x})))", "np.quantile({x}, 0.3, {axis})", "np.convolve({x}, [0.25, 0.5, 0.25], 'same')"]
 
@@ -255,7 +287,7 @@ class Program:
     # ---- the whole ----
 
     def choose_results(self):
-        names = [n for n in self.space if n not in ("np", "G", "s", "k", "i")]
+        names = [n for n in self.space if n == "g" or n[1:].isdigit()]
         last = max(names, key=lambda n: (n[0] == "v", int(n[1:] or 0)))
         picked = [last, *(n for n in names if self.random.random() < 0.4 and n != last)]
         return self.random.choice(["({},)", "[{}]", "{}"]).format(", ".join(picked))
@@ -295,23 +327,22 @@ def compare(program, text=None):
     f, g = compile_text(text, numpys), pyxla.jit(compile_text(text, ours), fastmath=fast, donate_argnums=donated)
     # an error may grow by the magnitudes that cancel on the way
     exact = {"signs": False}
-    single = "float32" in {str(a.dtype) for a in [*program.args, program.captured]}
+    single = {"float32", "complex64"} & {str(a.dtype) for a in [*program.args, program.captured]}
     loose = {"rtol": 2e-3 if single else 1e-9, "atol": 1e-4 if single else 1e-9, "signs": False}
     for call in range(4):
         if call == 3 and ours.size:
             ours.reshape(-1)[0] = numpys.reshape(-1)[0] = 1
         want_args = program.arguments(call)
         got_args = clone(want_args)
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with quiet():
             try:
                 want = f(*want_args)
             except Exception:                              # a line that other values or layouts do not allow
                 if call == 0:
                     raise
                 continue
-        if program.kind == "loose" and not settled([want, want_args]):
-            continue
+            if program.kind == "loose" and not settled([want, want_args]):
+                continue
         try:
             got = g(*got_args)
         except pyxla.TraceError as e:
@@ -324,7 +355,8 @@ def compare(program, text=None):
             want_args[k] = got_args[k] = None
         same(want_args, got_args, where=f"call {call}: arguments", **(exact if program.kind == "exact" else loose))
         a, b = aliases(want, want_args), aliases(got, got_args)
-        assert program.dynamic or a == b, f"call {call}: of results, then arguments, these share memory: {b} instead of {a}"
+        known = not program.dynamic and not program.sized and not SIZED.search(text)
+        assert set(b) <= set(a) if not known else a == b, f"call {call}: of results, then arguments, these share memory: {b} instead of {a}"
     if len(text) % 3 == 0:
         with_constants(program, f, g, exact if program.kind == "exact" else loose)
     elif len(text) % 3 == 1 and not donated:

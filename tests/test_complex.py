@@ -2,7 +2,7 @@
 products; over layouts, and interpreter and machine code alike (the whole file runs at every instruction-set level)."""
 import numpy as np
 import pytest
-from checking import check, check_error, clone, layouts, sample
+from checking import check, check_error, clone, layouts, same, sample
 
 import pyxla
 
@@ -307,3 +307,11 @@ def test_a_program():
 def test_refused():
     for f in (lambda z: np.floor(z), lambda z: z // 2, lambda z: z % 2, lambda z: np.arctan2(z, z), lambda z: np.cbrt(z), lambda z: z & 1):
         check_error(f, sample(3, "complex128"))
+
+
+@pytest.mark.parametrize("form", ["x.max()", "x.min(0)", "x.max(1)", "x[:, :1].max(1)", "np.ptp(x[:, 2:3], 1)", "x[x == x].max()", "x[x != 5].min()", "x.T.max(0)", "np.max(x, axis=(0, 1), keepdims=True)"])
+def test_the_extremes_with_a_nan_are_the_first_one(form):
+    n = np.nan
+    f = eval(f"lambda x: {form}", {"np": np})
+    x = np.array([[1 + 2j, complex(n, 3), complex(0.25, n), 5], [1 + 2j, 0, complex(n, 1), 5]])
+    same(f(x), pyxla.jit(f)(x))

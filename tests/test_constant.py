@@ -204,3 +204,19 @@ def test_no_memory():
         finally:
             pyxla._core._fail_at(0, 0)
     np.testing.assert_array_equal(f(x, c), want)
+
+
+def test_a_launch_that_reads_nothing_is_no_value_of_a_constant():
+    """What is filled with a number could not be kept with any constant; it was kept nowhere, and read from there."""
+    def f(w, x):
+        y = x * 2
+        z = np.flip(y)
+        y[...] = np.zeros_like(y)
+        y[...] -= np.where(z > 0, np.logaddexp.reduce(y), np.convolve(y, [0.25, 0.5, 0.25], "same"))
+        return y, z, np.cov(np.tanh(z)) + z
+
+    g = pyxla.jit(f)
+    w, x = pyxla.constant(np.ones(3)), np.linspace(0, 1, 1000)
+    for _ in range(3):
+        for want, got in zip(f(w, x), g(w, x)):
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)

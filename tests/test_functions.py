@@ -234,3 +234,8 @@ ERRORS = [
 @pytest.mark.parametrize("f", ERRORS, ids=range(len(ERRORS)))
 def test_error(f):
     check_error(f, *arguments(f))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_covariance_of_nothing(dtype):
+    check(lambda x: np.cov(x), np.zeros((0, 3), dtype))

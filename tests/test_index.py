@@ -3,7 +3,7 @@ import random
 
 import numpy as np
 import pytest
-from checking import layouts, same
+from checking import check, check_error, layouts, same
 
 import pyxla
 
@@ -152,6 +152,21 @@ def test_out_of_bounds_is_an_index_error_of_the_line_and_writes_nothing(bad):
         pyxla.jit(lambda x: x[[0, bad]])(x)
     with pytest.raises(IndexError):
         pyxla.jit(lambda x, i: x[i].sum())(x, np.array([bad]))
+
+
+@pytest.mark.parametrize("shape, key, value", [((1, 2, 0), (slice(1), [0, -1]), (2, 1, 2, 0)), ((0, 9), (slice(None), [0, 0, 1]), (33, 0, 1)), ((0, 9), (slice(None), [0, 0, 1]), (5, 3)),
+                                               ((3, 9), (np.zeros(0, int),), (5, 0, 9)), ((3, 9), (np.zeros(0, int),), (5, 2, 9)), ((3, 9), ([0, 1],), (2, 2, 9)), ((3, 9), ([0, 1],), (1, 1, 2, 9))])
+def test_leading_axes_of_what_is_assigned(shape, key, value):
+    def f(x, v):
+        x[key] = v
+        return x
+
+    try:
+        f(np.zeros(shape), np.ones(value))
+    except ValueError:
+        check_error(f, np.zeros(shape), np.ones(value))
+    else:
+        check(f, np.zeros(shape), np.ones(value))
 
 
 def test_empty_axes():

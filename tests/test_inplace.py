@@ -277,3 +277,43 @@ def test_what_is_made_of_a_broadcast_array_may_be_in_another_order(op, view):
         check(f, np.arange(3.0))
     except pyxla.TraceError as e:
         assert "reshaped or flattened" in str(e)
+
+
+@pytest.mark.parametrize("axis", [0, 1, (0, 1)])
+def test_what_is_made_of_windows_may_be_in_another_order(axis):
+    """An axis of windows has the strides of the axis that it moves along, which NumPy's results follow."""
+    windows = np.lib.stride_tricks.sliding_window_view
+
+    def f(x):
+        a = windows(x, (2, 3) if axis == (0, 1) else 2, axis) + 0
+        b = a.ravel()
+        b[0] = 7
+        return a, b
+
+    for x in (np.arange(12.0).reshape(4, 3), np.arange(12.0).reshape(3, 4).T):
+        try:
+            check(f, x)
+        except pyxla.TraceError as e:
+            assert axis != 1 or x.flags.f_contiguous
+            assert "reshaped or flattened" in str(e)
+
+
+ORDERED = ["np.fft.fft(x)", "np.fft.rfft2(x)", "np.i0(x)", "np.nextafter(x, 1)", "np.frexp(x)[0]", "np.packbits(x > 0, axis=0)", "np.zeros_like(x)", "np.full_like(x, 2)", "x[[1, 0]]", "x[..., [0, 1]]",
+           "x[[True, False] + [True] * (len(x) - 2)]", "np.take(x, [0, 1], -1)", "np.take_along_axis(x, np.argsort(x, 0), 0)", "np.median(x, axis=0)", "np.add.reduceat(x, [0, 1], 0)",
+           "np.concatenate([x, x])", "np.stack([x, x], -1)", "np.roll(x, 1, 0)", "np.roll(x, 1, 0)[:, ::-1]", "np.gradient(x, axis=0)", "np.nancumsum(x, 1)", "np.nanmean(x, 0)", "np.piecewise(x, [x > 0], [1, 2])", "np.polyval([1, 2], x)",
+           "np.subtract.accumulate(x, -1)", "np.diagonal(x) * 1", "np.sort(x, 0)", "x @ np.ones((x.shape[-1], 3))", "np.fft.fftshift(x)", "np.cumsum(x, 1)", "np.pad(x, 1)", "np.diff(x, axis=0)", "np.where(x > 0, x, 1)"]
+VIEWS = {"transposed": "a.T", "moved": "np.moveaxis(a, 0, -1)", "broadcast": "np.broadcast_to(a, (2, *a.shape))", "broadcast inside": "np.broadcast_to(a[:, None], (a.shape[0], 2, *a.shape[1:]))"}
+
+
+@pytest.mark.parametrize("form", ORDERED)
+def test_writes_through_reshapes_of_results_in_another_order(form):
+    """Results keep the order of the axes of what they are made of: whether a reshape of one is a view is known, or the write is refused."""
+    for view in VIEWS.values():
+        for flat in ("y.reshape(-1)", "y.T.reshape(-1)"):
+            space = {"np": np}
+            exec(f"def f(a):\n    x = {view}\n    y = {form}\n    z = {flat}\n    z[1] = 7\n    return y", space)
+            for shape in ((3, 4), (2, 3, 4)):
+                try:
+                    check(space["f"], np.arange(float(np.prod(shape))).reshape(shape) - 3, calls=1, rtol=1e-12, atol=1e-12)
+                except pyxla.TraceError as e:
+                    assert "reshaped or flattened" in str(e)

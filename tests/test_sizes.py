@@ -20,6 +20,10 @@ FORMS = [
     "np.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: v * 2])", "np.piecewise(x, [x < 0], [1, 2])", "x[x > 0].reshape(-1, 1) * np.ones(3)",
     "x[x > 0].astype('float32') / x[x > 0].shape[0]", "(x > 0).nonzero()[0].shape[0] + x", "x[x > 0].copy() + x[x > 0]", "np.unique(x > 0)", "x[~np.isnan(x)].sum()",
     "x[:, None][x > 0]", "np.outer(x[x > 0], x[x > 0])", "x[x > 0][None, :] + x[x > 0][:, None]", "np.diff(x[x > 0])", "np.maximum(x, x[x > 0].size)", "np.where(x > 0, x[x > 0].size, x)", "np.full(3, x[x > 0].size)",
+    "np.resize(x[x > 0], (3, 2))", "np.resize(x[x > 0], 50)", "np.resize(x[x > 0], 0)", "np.einsum('...i->i...', x[x > 0])", "np.einsum('i,j->ij', x[x > 0], x)",
+    "np.logical_xor.accumulate(x[x > 0] > 0.5)", "np.divide.accumulate(x[x > 0])", "np.logaddexp.accumulate(x[x > 0])", "np.pad(x[x > 0], 2)", "np.pad(x[x > 0], 2, 'edge')",
+    "divmod(x[x > 0].size, 3)", "x[x > 0].size & 3", "1 << x[x > 100].size", "np.repeat(x[x > 0], 3)", "np.repeat(x[x > 0], x[x > 0].shape[0])", "np.repeat(x[x > 100], 3)",
+    "np.searchsorted(np.sort(x[x > 0]), x)", "np.searchsorted(np.sort(x[x > 0]), x[x < 0.5], 'right')", "np.searchsorted(x[x > 100], x)",
 ]
 MATRIX = [
     "X[X > 0]", "X[X[:, 0] > 0]", "X[:, X[0] > 0]", "X[X[:, 0] > 0, 1]", "X[1, X[1] > 0]", "np.nonzero(X > 0)", "np.argwhere(X > 0)", "np.where(X > 0)",
@@ -211,3 +215,79 @@ def test_an_extent_meets_a_narrow_integer_as_a_python_integer_does(dtype, offset
 def test_array_functions_of_extents(form):
     f = eval(f"lambda x: (lambda n: {form})(x[x > 0].shape[0])")
     same(f(V), pyxla.jit(f)(V))
+
+
+@pytest.mark.parametrize("form", ["s > n", "s == n", "n <= s", "x.astype('float32') * (s + n)", "x.astype('float32') - s ** n % 7", "(s / n, n // s, s % n, s - n)", "divmod(s, n)"])
+def test_a_number_meets_an_extent_as_a_number(form):
+    f = eval(f"lambda x, s: (lambda n: np.where({form}, 1, 2) if '>' in form or '=' in form else {form})(x[x > 0].shape[0])", {"form": form, "np": np})
+    for s in (3, 20):
+        same(f(V, s), pyxla.jit(f)(V, s))
+
+
+@pytest.mark.parametrize("form", ["np.minimum(n, y)", "np.add(y, n)", "np.multiply(n, C)", "np.maximum(n, np.int8(3))", "np.add(n, 2)", "np.multiply(n, 0.5)", "np.less(n, y)", "n + y", "np.add.outer(y, y) + n",
+                                  "np.where(y > 3, n, y)"])
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32"])
+def test_the_dtype_of_arrays_wins_over_an_extent(form, dtype):
+    space = {"np": np, "C": np.arange(3, dtype=dtype)}
+    f = eval(f"lambda x, y: (lambda n: {form})(x[x > 0].shape[0])", space)
+    y = np.arange(5).astype(dtype)
+    same(f(V, y), pyxla.jit(f)(V, y))
+
+
+@pytest.mark.parametrize("shape", [(5,), (1,), (0,), (3,), (2, 3), (5, 2), ()])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5])
+def test_storing_a_size_that_depends_on_data(shape, n):
+    """It has to be the size of what is written to, or 1: the run checks it, before anything is written."""
+    def whole(x, v):
+        x[...] = v[v > 0]
+        return x
+
+    def part(x, v):
+        x[1:4] = v[v > 0][:3]
+        return x
+
+    def at(x, v):
+        x[[0, -1, 0]] = v[v > 0]
+        return x
+
+    def columns(x, v):
+        x[:] = v[v > 0][:, None]
+        return x
+
+    def chosen(x, v):
+        np.copyto(x, v[v > 0], where=x == 0)
+        return x
+
+    v = np.array([-1.0] * (6 - n) + list(range(1, n + 1)))
+    for f in (whole, part, at, columns, chosen):
+        mine, numpys = np.zeros(shape), np.zeros(shape)
+        try:
+            want = f(numpys, v)
+        except (ValueError, IndexError):
+            with pytest.raises((ValueError, IndexError)):
+                pyxla.jit(f)(mine, v)
+            assert not mine.any()
+        else:
+            same(want, pyxla.jit(f)(mine, v))
+            same(numpys, mine)
+
+
+def test_complex_numbers_in_tables_and_sets():
+    r = np.random.default_rng(0)
+    x = r.integers(0, 3, 60) + 1j * r.integers(0, 3, 60)
+    x[[3, 9]], x[7], x[8] = complex(1, np.nan), complex(np.nan, 2), complex(np.nan, np.nan)
+    for f in (lambda x: np.unique(x), lambda x: np.unique(x, True, True, True), lambda x: np.searchsorted(np.sort(x), x), lambda x: np.searchsorted(np.sort(x), x, "right"),
+              lambda x: np.unique(x, equal_nan=False), lambda x: np.union1d(x, x[:3] + 1)):
+        same(f(x), pyxla.jit(f)(x))
+
+
+def test_sizes_that_captured_arrays_decide():
+    a = np.array([1, 3, 4])
+
+    def f():
+        counts = np.bincount(a[a > 1], minlength=3)
+        return np.resize(counts, (3, 2)), np.repeat(a[a > 2], 2), np.logical_xor.accumulate(counts > 0)
+
+    g = pyxla.jit(f)
+    for a[0] in (1, 7):
+        same(f(), g())

@@ -195,8 +195,39 @@ static Id unreduce(Graph *g, Id r, Id like, uint64_t axes)
     return graph_broadcast(g, graph_reshape(g, r, shape, rank), node_shape(g, like), rank);
 }
 
-/* The greatest (least) real part and, among those that have it, the greatest imaginary part; NaN in both if there is one. `hits`: which
- * elements these are. */
+/* Each element's number in C order of some axes; 0 where their extents are not known. */
+static Id numbered(Graph *g, Id like, uint64_t axes)
+{
+    int rank = node_at(g, like)->rank;
+    Dim shape[MAX_RANK], line[MAX_RANK];
+    Id all = 0;
+    int64_t n = 1;
+    memcpy(shape, node_shape(g, like), rank * sizeof *shape);
+    for (int d = rank; d-- > 0;) {
+        if (!(axes >> d & 1))
+            continue;
+        if (n <= 0)
+            return 0;
+        for (int k = 0; k < rank; k++)
+            line[k] = k == d ? shape[d] : 1;
+        Id i = graph_broadcast(g, graph_reshape(g, graph_iota(g, shape[d]), line, rank), shape, rank);
+        all = all ? graph_binary(g, OP_add, all, graph_binary(g, OP_multiply, i, graph_broadcast(g, graph_const(g, DT_int64, n), shape, rank))) : i;
+        n = shape[d] < 0 ? 0 : n * shape[d];
+    }
+    return n || !(axes & (axes - 1)) ? all : 0;
+}
+
+/* The first element in which there is a NaN, where there is one: what NumPy's running maximum stays with. */
+static Z first_nan(const Cx *c, Z x, Id nan, uint64_t axes)
+{
+    Graph *g = c->g;
+    Id number = numbered(g, x.re, axes), low = cx_number(c, -INFINITY);
+    Id it = number ? cx2(c, OP_equal, number, unreduce(g, graph_reduce(g, OP_reduce_argmax, nan, axes, 0), x.re, axes)) : nan;
+    return (Z){ graph_reduce(g, OP_reduce_max, cx_where(c, it, x.re, low), axes, 0), graph_reduce(g, OP_reduce_max, cx_where(c, it, x.im, low), axes, 0) };
+}
+
+/* The greatest (least) real part and, among those that have it, the greatest imaginary part; the first element with a NaN if there is one.
+ * `hits`: which elements these are. */
 static Z reduce_extreme(Graph *g, Op op, Z x, uint64_t axes, Id *hits)
 {
     bool most = op == OP_reduce_max || op == OP_reduce_argmax;
@@ -209,7 +240,7 @@ static Z reduce_extreme(Graph *g, Op op, Z x, uint64_t axes, Id *hits)
         Id second = cx_and(&c, held, cx2(&c, OP_equal, x.im, unreduce(g, im, x.re, axes)));
         *hits = cx_where(&c, cx1(&c, OP_isnan, best), nan, second);
     }
-    return (Z){ re, re && im ? graph_where(g, graph_unary(g, OP_isnan, re), re, im) : 0 };
+    return re && im ? cx_choose(&c, cx1(&c, OP_isnan, re), first_nan(&c, x, nan, axes), (Z){ re, im }) : (Z){ 0, 0 };
 }
 
 static Id reduce(Graph *g, Op op, Id in, const int64_t *attr, const Type *type)

@@ -2,7 +2,7 @@
  * what others read of it is kept (the packed form of a weight, several weights side by side, a cast of one).
  *
  * A launch is `once` if all it reads are constants or buffers that only launches `once` write, for good before any other launch
- * reads them, and all it writes are such buffers. */
+ * reads them, and all it writes are such buffers. One that reads no constant, of whatever way, is none: its value could not be kept with any. */
 #include <string.h>
 #include "opt/group.h"
 
@@ -12,19 +12,34 @@ typedef struct {
     bool *varies;                /* per memory id: its contents may be others in another run */
     bool *fixed;                 /* ... it is an input's or an output's: nothing may be kept there */
     bool *used;                  /* ... a launch that is not once has used it, so far */
+    bool *from;                  /* ... it is a constant, or was made of one */
 } Keep;
 
 static Id memory_of(const Keep *k, const DraftPatch *p) { return buffers_memory(k->b, p->buffer); }
 
 static bool is_once(const Keep *k, const Draft *d)
 {
+    bool from = false;
     if (d->host) return false;
     for (uint32_t i = 0; i < d->patches.len; i++) {
         const DraftPatch *p = &d->patches.at[i];
         if (!p->buffer) return false;                             /* the status of a check */
         if (k->varies[memory_of(k, p)] || (p->written && k->fixed[memory_of(k, p)])) return false;
+        from |= k->from[memory_of(k, p)];
     }
-    return true;
+    return from;
+}
+
+static void mark(const Grouping *gr, Keep *k)
+{
+    memset(k->from, 0, k->b->at.len * sizeof *k->from);
+    for (uint32_t i = 0; i < gr->g->inputs.len; i++) k->from[gr->g->inputs.at[i]] = gr->in[i].constant;
+    for (uint32_t n = 0; n < k->drafts->len; n++) {
+        Draft *d = &k->drafts->at[n];
+        d->once = is_once(k, d);
+        for (uint32_t i = 0; d->once && i < d->patches.len; i++)
+            k->from[memory_of(k, &d->patches.at[i])] |= d->patches.at[i].written;
+    }
 }
 
 /* What launches that are not once write varies, and so does what is written after such a launch has used it. */
@@ -56,16 +71,16 @@ bool keep_mark(Grouping *gr, const Buffers *b, Drafts *drafts)
 {
     if (!any_constant(gr)) return true;
     Keep k = { .b = b, .drafts = drafts };
-    bool *flags = arena_alloc(gr->arena, 3 * sizeof *flags * b->at.len);
+    bool *flags = arena_alloc(gr->arena, 4 * sizeof *flags * b->at.len);
     if (!flags) return false;
-    k.varies = flags, k.fixed = flags + b->at.len, k.used = flags + 2 * b->at.len;
+    k.varies = flags, k.fixed = flags + b->at.len, k.used = flags + 2 * b->at.len, k.from = flags + 3 * b->at.len;
     for (uint32_t i = 0; i < gr->g->inputs.len; i++) {
         k.varies[gr->g->inputs.at[i]] = !gr->in[i].constant;
         k.fixed[gr->g->inputs.at[i]] = true;
     }
     for (uint32_t i = 0; i < gr->g->outputs.len; i++) k.fixed[buffers_memory(b, b->output[i])] = true;
     do
-        for (uint32_t n = 0; n < drafts->len; n++) drafts->at[n].once = is_once(&k, &drafts->at[n]);
+        mark(gr, &k);
     while (spread(&k));
     return true;
 }

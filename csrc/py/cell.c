@@ -204,6 +204,28 @@ Layout tracer_layout(const Tracer *x)
     return own > seen ? own : seen;
 }
 
+/* Whether some axes, not all, repeat the same memory: NumPy sorts the axes of a copy by strides, 0 too. */
+static bool repeats(const Tracer *x)
+{
+    bool some = false;
+    for (const Map *m = x->map; m && !m->reshape; m = m->parent) {
+        bool all = true;
+        for (int k = 0; k < m->rank; k++) {
+            bool again = m->axis[k] < 0 || m->step[k] == 0;
+            some |= again && m->shape[k] > 1;
+            all &= again || m->shape[k] <= 1;
+        }
+        if (all)
+            return false;
+    }
+    return some;
+}
+
+Layout tracer_kept_layout(const Tracer *x)
+{
+    return tracer_rank(x) > 1 && repeats(x) ? LAYOUT_UNKNOWN : tracer_layout(x);
+}
+
 /* ---- writes ---- */
 
 static bool refuse(PyObject *cls, const char *message)

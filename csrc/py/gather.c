@@ -10,8 +10,8 @@ static Trace *begin(const char *name, Py_ssize_t n, Py_ssize_t need)
     return NULL;
 }
 
-/* The node of an array argument; 0 with an exception. */
-static Id array_node(Trace *t, PyObject *o)
+/* The node of an array argument; 0 with an exception. *layout: raised to its layout. */
+static Id laid_out(Trace *t, PyObject *o, Layout *layout)
 {
     PyObject *x = as_tracer(t, o);
     Id node = 0;
@@ -19,12 +19,16 @@ static Id array_node(Trace *t, PyObject *o)
         PyErr_Format(PyExc_TypeError, "an object of type %s cannot be used as an array in a jitted function", Py_TYPE(o)->tp_name);
     else if (x)
         node = tracer_node((Tracer *)x);
+    if (node && tracer_layout((Tracer *)x) > *layout)
+        *layout = tracer_layout((Tracer *)x);
     Py_XDECREF(x);
     return node;
 }
 
+static Id array_node(Trace *t, PyObject *o) { return laid_out(t, o, &(Layout){LAYOUT_C}); }
+
 /* The index arrays, broadcast to one shape; their number, -1 with an exception or the trace's error. */
-static int read_indices(Trace *t, PyObject *tuple, Id *out)
+static int read_indices(Trace *t, PyObject *tuple, Id *out, Layout *layout)
 {
     Dim shape[MAX_RANK];
     Py_ssize_t n = PyTuple_Check(tuple) ? PyTuple_GET_SIZE(tuple) : 0;
@@ -33,7 +37,7 @@ static int read_indices(Trace *t, PyObject *tuple, Id *out)
         return -1;
     }
     for (Py_ssize_t k = 0; k < n; k++) {
-        out[k] = array_node(t, PyTuple_GET_ITEM(tuple, k));
+        out[k] = laid_out(t, PyTuple_GET_ITEM(tuple, k), layout);
         if (!out[k])
             return -1;
     }
@@ -47,12 +51,13 @@ PyObject *prim_aligned(PyObject *m, PyObject *const *args, Py_ssize_t n)
     (void)m;
     Trace *t = begin("aligned", n, 1);
     Id index[MAX_RANK];
-    int k = t ? read_indices(t, args[0], index) : -1;
+    Layout layout = LAYOUT_C;
+    int k = t ? read_indices(t, args[0], index, &layout) : -1;
     if (k < 0)
         return t ? failed(t) : NULL;
     PyObject *all = PyTuple_New(k);
     for (int i = 0; all && i < k; i++) {
-        PyObject *x = tracer_array(t, index[i], LAYOUT_C);
+        PyObject *x = tracer_array(t, index[i], layout);
         if (!x)
             Py_CLEAR(all);
         else
@@ -66,10 +71,11 @@ PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n)
     (void)m;
     Trace *t = begin("gather", n, 2);
     Id x = t ? array_node(t, args[0]) : 0, index[MAX_RANK];
-    int k = x ? read_indices(t, args[1], index) : -1;
+    Layout layout = LAYOUT_C;
+    int k = x ? read_indices(t, args[1], index, &layout) : -1;
     if (k < 0)
         return t ? failed(t) : NULL;
-    return tracer_array(t, graph_gather(t->graph, x, index, k), LAYOUT_C);
+    return tracer_array(t, graph_gather(t->graph, x, index, k), layout);
 }
 
 static bool read_op(PyObject *name, Op *op)
@@ -97,7 +103,7 @@ PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n)
         return NULL;
     Tracer *x = (Tracer *)args[0];
     Id v = array_node(t, args[1]), old = v ? tracer_node(x) : 0;
-    int k = old ? read_indices(t, args[4], index) : -1;
+    int k = old ? read_indices(t, args[4], index, &(Layout){LAYOUT_C}) : -1;
     Id new = k == __builtin_popcountll(axes) ? graph_scatter(t->graph, old, v, op, index, axes) : 0;
     if (!new)
         return failed(t);

@@ -231,11 +231,14 @@ static bool push_results(Trace *t, Attrs *a, PyObject *results)
     return true;
 }
 
-static bool read_inputs(Trace *t, PyObject *inputs, Id *in)
+/* *layout: the worst among them, as NumPy's functions give results the order of axes of their operands. */
+static bool read_inputs(Trace *t, PyObject *inputs, Id *in, Layout *layout)
 {
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(inputs); k++) {
         PyObject *x = as_tracer(t, PyTuple_GET_ITEM(inputs, k));
         in[k] = x && is_tracer(x) ? tracer_node((Tracer *)x) : 0;
+        if (in[k] && tracer_kept_layout((Tracer *)x) > *layout)
+            *layout = tracer_kept_layout((Tracer *)x);
         Py_XDECREF(x);
         if (!in[k])
             return false;
@@ -243,13 +246,13 @@ static bool read_inputs(Trace *t, PyObject *inputs, Id *in)
     return true;
 }
 
-static PyObject *host_items(Trace *t, Id call, Py_ssize_t n, const Id *in, int nin)
+static PyObject *host_items(Trace *t, Id call, Py_ssize_t n, const Id *in, int nin, Layout layout)
 {
     PyObject *out = call ? PyTuple_New(n) : trace_fail(t);
     for (Py_ssize_t k = 0; out && k < n; k++) {
         int64_t at = k;
         Id item = graph_add(t->graph, OP_item, &call, 1, &at, 1, DT_COUNT, NULL, 0);
-        PyObject *x = nan_check(t, item, in, nin, false) ? tracer_array(t, item, LAYOUT_C) : NULL;
+        PyObject *x = nan_check(t, item, in, nin, false) ? tracer_array(t, item, layout) : NULL;
         if (!x)
             Py_CLEAR(out);
         else
@@ -271,12 +274,13 @@ static PyObject *core_host(PyObject *Py_UNUSED(module), PyObject *args)
         PyErr_SetString(PyExc_ValueError, "host() with too many inputs or numbers");
         return NULL;
     }
+    Layout layout = LAYOUT_C;
     Trace *t = op_begin();
-    if (!t || !push(&a, function) || !push_results(t, &a, results) || !push_ints(&a, numbers) || !read_inputs(t, inputs, in))
+    if (!t || !push(&a, function) || !push_results(t, &a, results) || !push_ints(&a, numbers) || !read_inputs(t, inputs, in, &layout))
         return NULL;
     int nin = (int)PyTuple_GET_SIZE(inputs);
     Id call = graph_add(t->graph, OP_host, in, nin, words, (int)a.len, DT_COUNT, NULL, 0);
-    return host_items(t, call, PyTuple_GET_SIZE(results), in, nin);
+    return host_items(t, call, PyTuple_GET_SIZE(results), in, nin, layout);
 }
 
 static PyMethodDef host_methods[] = {

@@ -177,20 +177,21 @@ static Id no_broadcast(Trace *t, Id v, const int64_t *shape, int rank)
     return 0;
 }
 
-/* NumPy drops leading axes of extent 1 of what is assigned. */
+/* NumPy drops leading axes of extent 1 of what is assigned; where an extent is known only in the run, the run checks it. */
 static Id fit(Trace *t, Id v, const int64_t *shape, int rank)
 {
     Graph *g = t->graph;
     const Node *n = node_at(g, v);
     const int64_t *have = node_shape(g, v);
     int extra = 0;
-    while (n->rank - extra > rank && have[extra] == 1)
-        extra++;
-    if (n->rank - extra > rank)
+    Dim whole[MAX_RANK];
+    memcpy(whole, have, n->rank * sizeof *whole);
+    for (; n->rank - extra > rank && (have[extra] == 1 || have[extra] < 0); extra++)
+        whole[extra] = 1;
+    int left = n->rank - extra;
+    if (left > rank)
         return no_broadcast(t, v, shape, rank);
-    int64_t kept[MAX_RANK];
-    memcpy(kept, have + extra, (n->rank - extra) * sizeof *kept);
-    Id cut = extra ? graph_reshape(g, v, kept, n->rank - extra) : v;
+    Id single = extra ? broadcast_into(g, v, whole, left + extra) : v, cut = extra ? graph_reshape(g, single, whole + extra, left) : v;
     if (cut && !broadcast_fits(g, cut, shape, rank))
         return no_broadcast(t, v, shape, rank);
     return broadcast_into(g, cut, shape, rank);

@@ -7,9 +7,17 @@ static bool python_scalar(PyObject *o)
     return is_tracer(o) ? ((Tracer *)o)->kind == TRACER_PYTHON_SCALAR : is_number(o);
 }
 
+/* Whether a number meets an extent of the run, which is a number too and has the operators of one. */
+static bool meets_extent(PyObject *a, PyObject *b)
+{
+    return python_scalar(a) && is_extent(b);
+}
+
 #define BINARY(name, scalar) \
     static PyObject *op_##name(PyObject *a, PyObject *b) \
     { \
+        if (meets_extent(a, b)) \
+            Py_RETURN_NOTIMPLEMENTED; \
         return python_scalar(a) && python_scalar(b) ? scalar_operate(scalar, a, b, NULL) : ufunc_binary(UF_##name, a, b); \
     } \
     static PyObject *inplace_##name(PyObject *a, PyObject *b) \
@@ -42,6 +50,8 @@ UNARY(invert, SCALAR_INVERT)
 
 static PyObject *op_divmod(PyObject *a, PyObject *b)
 {
+    if (meets_extent(a, b))
+        Py_RETURN_NOTIMPLEMENTED;
     if (!python_scalar(a) || !python_scalar(b))
         return ufunc_binary(UF_divmod, a, b);
     PyObject *q = op_floor_divide(a, b), *r = q ? op_remainder(a, b) : NULL;
@@ -138,7 +148,7 @@ static int fast_power(PyObject *a, PyObject *b, Ufunc *out)
 
 static PyObject *op_power(PyObject *a, PyObject *b, PyObject *modulus)
 {
-    if (modulus != Py_None)
+    if (modulus != Py_None || meets_extent(a, b))
         Py_RETURN_NOTIMPLEMENTED;
     if (python_scalar(a) && python_scalar(b))
         return scalar_operate(SCALAR_POW, a, b, NULL);
@@ -174,6 +184,8 @@ static PyObject *equal_nowhere(Tracer *x, bool value)
 PyObject *tracer_compare(PyObject *a, PyObject *b, int op)
 {
     static const Ufunc ufunc[] = {[Py_LT] = UF_less, [Py_LE] = UF_less_equal, [Py_EQ] = UF_equal, [Py_NE] = UF_not_equal, [Py_GT] = UF_greater, [Py_GE] = UF_greater_equal};
+    if (meets_extent(a, b))
+        Py_RETURN_NOTIMPLEMENTED;
     if (python_scalar(a) && python_scalar(b))
         return scalar_operate((ScalarOp)(SCALAR_LT + op), a, b, NULL);
     PyObject *r = ufunc_binary(ufunc[op], a, b);

@@ -82,26 +82,9 @@ Tracer *prim_operand(Trace *t, PyObject *o, Id *node)
     return x;
 }
 
-/* Whether some axes, not all, repeat the same memory: NumPy sorts the axes of a copy by strides, 0 too. */
-static bool repeats(const Tracer *x)
-{
-    bool some = false;
-    for (const Map *m = x->map; m && !m->reshape; m = m->parent) {
-        bool all = true;
-        for (int k = 0; k < m->rank; k++) {
-            bool again = m->axis[k] < 0 || m->step[k] == 0;
-            some |= again && m->shape[k] > 1;
-            all &= again || m->shape[k] <= 1;
-        }
-        if (all)
-            return false;
-    }
-    return some;
-}
-
 PyObject *prim_like(Trace *t, const Tracer *x, Id node)
 {
-    return x->kind == TRACER_NUMPY_SCALAR ? tracer_result(t, node, LAYOUT_C) : tracer_array(t, node, tracer_rank(x) > 1 && repeats(x) ? LAYOUT_UNKNOWN : tracer_layout(x));
+    return x->kind == TRACER_NUMPY_SCALAR ? tracer_result(t, node, LAYOUT_C) : tracer_array(t, node, tracer_kept_layout(x));
 }
 
 /* ---- new arrays ---- */
@@ -196,8 +179,8 @@ static PyObject *prim_concatenate(PyObject *m, PyObject *const *args, Py_ssize_t
     for (Py_ssize_t k = 0; ok && k < len; k++) {
         Tracer *x = prim_operand(t, PySequence_Fast_GET_ITEM(list, k), &in[k]);
         ok = x != NULL;
-        if (ok && tracer_layout(x) > layout)
-            layout = tracer_layout(x);
+        if (ok && tracer_kept_layout(x) > layout)
+            layout = tracer_kept_layout(x);
         Py_XDECREF(x);
     }
     Py_XDECREF(list);
@@ -295,7 +278,10 @@ static PyObject *prim_dot(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Id a, b;
     Tracer *x = prim_operand(t, args[0], &a), *y = x ? prim_operand(t, args[1], &b) : NULL;
     Id out = y ? graph_dot(t->graph, a, b) : 0;
-    PyObject *r = y && nan_check(t, out, (Id[]){a, b}, 2, false) ? tracer_result(t, out, LAYOUT_C) : NULL;
+    Layout layout = LAYOUT_C;    /* the axes of a stack are in the order of the operands', the matrices in C order */
+    if (y && (tracer_rank(x) > 3 || tracer_rank(y) > 3))
+        layout = tracer_layout(x) > tracer_layout(y) ? tracer_layout(x) : tracer_layout(y);
+    PyObject *r = y && nan_check(t, out, (Id[]){a, b}, 2, false) ? tracer_result(t, out, layout) : NULL;
     Py_XDECREF(x);
     Py_XDECREF(y);
     return r;

@@ -311,14 +311,28 @@ static PyObject *prim_slice(PyObject *m, PyObject *const *args, Py_ssize_t n)
 
 /* ---- windows and layouts ---- */
 
+/* A result of our own that NumPy gives the order of the axes of `of`; a view stays as it is. */
+static PyObject *prim_follow(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Id node;
+    Trace *t = prim_arity("follow", n, 2, 2) ? op_begin() : NULL;
+    Tracer *of = prim_operand(t, args[1], &node), *x = of ? prim_operand(t, args[0], &node) : NULL;
+    bool own = x && x->kind == TRACER_ARRAY && x->cell->owner == OWNER_LOCAL && !x->map && tracer_rank(x) > 1;
+    if (own && tracer_kept_layout(of) > x->cell->layout)
+        x->cell->layout = tracer_kept_layout(of);
+    Py_XDECREF(of);
+    return (PyObject *)x;
+}
+
 /* What NumPy shows as a view in a form that has no map: no writes to it, none to x while it lives. */
 static PyObject *prim_snapshot(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
     Id node, part;
-    Trace *t = prim_arity("snapshot", n, 2, 2) ? op_begin() : NULL;
+    Trace *t = prim_arity("snapshot", n, 3, 3) ? op_begin() : NULL;
     Tracer *x = prim_operand(t, args[0], &node), *of = x ? prim_operand(t, args[1], &part) : NULL;
-    Tracer *r = of ? (Tracer *)tracer_array(t, node, LAYOUT_C) : NULL;
+    Tracer *r = of ? (Tracer *)tracer_array(t, node, args[2] == Py_True ? tracer_layout(of) : LAYOUT_UNKNOWN) : NULL;
     if (r) {
         r->cell->readonly = true;
         cell_copy_of(r->cell, of->cell, LAYOUT_UNKNOWN);
@@ -395,7 +409,9 @@ PyMethodDef view_methods[] = {
     FAST(transpose, "transpose(x, perm): a view"),
     FAST(broadcast, "broadcast(x, shape): a read-only view"),
     FAST(slice, "slice(x, start, step, shape): a view"),
-    FAST(snapshot, "snapshot(x, of): x read-only, a part of `of`, to which nothing may be written while it lives"),
+    FAST(follow, "follow(x, of): x, if it is no view, with the order of axes in memory that a copy of `of` has"),
+    FAST(snapshot, "snapshot(x, of, ordered): x read-only, a part of `of`, to which nothing may be written while it lives; ordered: its axes have falling "
+         "strides if those of `of` do"),
     {"strides", prim_strides, METH_O, "strides(x): in bytes, part of the key from now on; None: not known"},
     FAST(windowed, "windowed(x): whether x is a view of windows"),
     FAST(window, "window(x, (axis, size, stride, step)): windows of an axis, in a last axis"),

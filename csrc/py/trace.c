@@ -317,6 +317,8 @@ unsigned trace_depends(Trace *t, Id id)
         if (!d)
             return DEPENDS_ARGUMENTS;
         const Node *node = node_at(t->graph, n);
+        for (int k = 0; n && k < node->rank; k++)
+            *d |= node_shape(t->graph, n)[k] < 0 ? DEPENDS_ARGUMENTS : 0;
         if (n && node->op == OP_input)
             *d = (uint8_t)input_depends(t, (int)node_attr(t->graph, n)[0]);
         for (int k = 0; n && k < node->nin; k++)

@@ -119,7 +119,7 @@ void trace_rely_layout(Trace *t);
 TraceMark trace_mark(Trace *t);
 void trace_rollback(Trace *t, TraceMark mark);
 void trace_commit(Trace *t);
-/* What a node's value depends on. */
+/* What a node's value depends on. An array whose size depends on data counts as one that depends on arguments: it is not computed while tracing. */
 enum { DEPENDS_ARGUMENTS = 1, DEPENDS_CAPTURED = 2 };
 unsigned trace_depends(Trace *t, Id id);
 
@@ -138,6 +138,7 @@ Id tracer_node(Tracer *x);
 Trace *tracer_trace(Tracer *x);
 /* Layout of what an elementwise op of this tracer gives. */
 Layout tracer_layout(const Tracer *x);
+Layout tracer_kept_layout(const Tracer *x);                            /* of a copy of x, a join, what is made like it */
 Dtype tracer_dtype(const Tracer *x);
 int tracer_rank(const Tracer *x);
 const int64_t *tracer_shape(const Tracer *x);

@@ -20,7 +20,8 @@ def filled(shape, dtype, value):
 
 def like(a, dtype, shape, value):
     a = array(a)
-    return filled(a.shape if shape is None else shape_tuple(shape), a.dtype if dtype is None else dtype, value)
+    r = filled(a.shape if shape is None else shape_tuple(shape), a.dtype if dtype is None else dtype, value)
+    return _core.follow(r, a) if r.ndim == a.ndim else r
 
 
 @implements(np.zeros_like, np.empty_like)

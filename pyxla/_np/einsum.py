@@ -113,6 +113,9 @@ def check_extents(terms, operands):
     extent = {}
     for t, x in zip(terms, operands):
         for c, n in zip(t, x.shape):
+            if _core.is_extent(n) or _core.is_extent(extent.get(c)):    # of the run: what meets is compared where it meets
+                extent[c] = n if _core.is_extent(n) else extent[c]
+                continue
             if extent.get(c, 1) not in (1, n) and n != 1:
                 raise ValueError(f"operands could not be broadcast together: label '{c}' has extents {extent[c]} and {n}")
             extent[c] = max(extent.get(c, 1), n) if n != 0 and extent.get(c, 1) != 0 else 0

@@ -31,10 +31,18 @@ class Number:
     __bool__ = __index__ = __int__ = __float__ = __hash__ = __iter__ = __len__ = unknown
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        if not all(map(weak, inputs)):                  # an array among them: its dtype wins
+            return self.value.__array_ufunc__(ufunc, method, *inputs, **kwargs)
         return getattr(ufunc, method)(*[x.value if isinstance(x, Number) else x for x in inputs], **kwargs)
 
     def __array_function__(self, function, types, args, kwargs):
         return function(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
 
     def __neg__(self):
         return Number(np.negative(self.value))
@@ -78,7 +86,8 @@ def binary(ufunc, compares=False, divides=False):
 
 
 for _name, _ufunc in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "floordiv": np.floor_divide, "mod": np.remainder,
-                      "truediv": np.divide, "pow": np.power}.items():
+                      "truediv": np.divide, "pow": np.power, "and": np.bitwise_and, "or": np.bitwise_or,
+                      "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift}.items():
     _forward, _backward = binary(_ufunc, divides=_name == "truediv")
     setattr(Number, f"__{_name}__", _forward)
     setattr(Number, f"__r{_name}__", _backward)

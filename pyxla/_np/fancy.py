@@ -251,15 +251,17 @@ def getitem(x, key):
     items = key if isinstance(key, tuple) else (key,)
     if all(basic(item) for item in items):
         part = part_of(x, items)
-        return _core.freeze(part) if is_dynamic(x) else _core.snapshot(part, x)
+        return _core.freeze(part) if is_dynamic(x) else _core.snapshot(part, x, True)
     k = Key(x, tuple(plain_number(item) for item in items))
     mask = k.mask()
     if mask is not None:                                              # one index into the axes of the mask together
-        front = to_front(k.view(), list(range(k.at[0], k.at[0] + mask.ndim)))
+        view = k.view()
+        front = to_front(view, list(range(k.at[0], k.at[0] + mask.ndim)))
         front = _core.reshape(front, (mask.values.size, *front.shape[mask.ndim:]))
-        return from_front(_core.gather(front, (positions(mask.values),)), 1, k.place)
+        return from_front(_core.follow(_core.gather(front, (positions(mask.values),)), view), 1, k.place)
     at, indices, shape = k.indices()
-    return from_front(_core.gather(to_front(k.view(), at), indices), len(shape), k.place)
+    view = k.view()
+    return from_front(_core.follow(_core.gather(to_front(view, at), indices), view), len(shape), k.place)
 
 
 def basic(item):
@@ -327,7 +329,8 @@ def setitem(x, key, value):
     if all(item is None or is_whole(item, n) for item, n in zip(k.basic, x.shape)) and None not in k.basic:
         view = x
     rest = tuple(n for d, n in enumerate(view.shape) if d not in at)
-    v = _core.full(rest[:k.place] + shape + rest[k.place:], x.dtype, value)
+    target = rest[:k.place] + shape + rest[k.place:]
+    v = _core.full(target, x.dtype, 0 if fits_nothing(value, target) else value)
     v = to_front(v, list(range(k.place, k.place + len(shape))))
     _core.scatter(view, v, None, axis_bits(at), indices)
 
@@ -339,6 +342,14 @@ def store_part(x, items, value):
     indices = tuple(part_of(axis, items) for axis in grid)
     shape = indices[0].shape
     _core.scatter(x, _core.full(shape, x.dtype, value), None, axis_bits(range(x.ndim)), indices)
+
+
+def fits_nothing(value, shape):
+    """Whether an assignment has no elements to write, and the value fits but for leading axes: NumPy allows any of those then."""
+    extra = np.ndim(value) - len(shape)
+    if extra <= 0 or not any(not isinstance(n, Number) and n == 0 for n in shape):
+        return False
+    return all(m in (1, n) for m, n in zip(np.shape(value)[extra:], shape))
 
 
 def is_whole(item, n):

@@ -25,7 +25,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
         f = array(f, FLOAT)
     if any(f.shape[k] < edge_order + 1 for k in axes):
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.")
-    out = tuple(along(f, d, k, edge_order) for d, k in zip(spacing, axes))
+    out = tuple(_core.follow(along(f, d, k, edge_order), f) for d, k in zip(spacing, axes))
     return out[0] if len(axes) == 1 else out
 
 
@@ -96,7 +96,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         dtype = np.result_type(m.dtype, FLOAT, *([] if y is None else [y.dtype]))
     x = rows(m, rowvar, dtype, m.ndim != 1)
     if x.shape[0] == 0:
-        return _core.full((0, 0), dtype, 0)
+        return _core.full((0, 0), FLOAT, 0)                   # of whatever dtype x is, as NumPy does
     if y is not None:
         x = np.concatenate((x, rows(y, rowvar, dtype, True)), 0)
     ddof = (1 if not bias else 0) if ddof is None else ddof

@@ -280,7 +280,7 @@ def roll(a, shift, axis=None):
         if s:
             at = (ALL,) * k
             out = _core.concatenate([out[(*at, slice(-s, None))], out[(*at, slice(None, -s))]], k)
-    return _core.copy(out)
+    return _core.follow(_core.copy(out), a)
 
 
 @implements(np.tile)
@@ -329,6 +329,9 @@ def resize(a, new_shape):
     size = count(shape)
     if any(n < 0 for n in shape):
         raise ValueError("all elements of `new_shape` must be non-negative")
+    if _core.is_extent(a.size):
+        from .sizes import repeated_cyclically
+        return _core.reshape(repeated_cyclically(a, size), shape)
     if a.size == 0 or size == 0:
         return _core.full(shape, a.dtype, 0)
     return _core.reshape(tile(a, -(-size // a.size))[:size], shape)
@@ -348,7 +351,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     a = _core.transpose(a, (*[x for x in range(a.ndim) if x not in (i, j)], i, j))
     m, n = a.shape[-2:]
     length = max(0, min(m, n - k) if k >= 0 else min(m + k, n))
-    flat = _core.reshape(a, (*a.shape[:-2], m * n))
+    flat = _core.follow(_core.reshape(a, (*a.shape[:-2], m * n)), a)
     start = k if k >= 0 else -k * n
     return flat[..., start:start + (length - 1) * (n + 1) + 1:n + 1] if length else flat[..., :0]
 

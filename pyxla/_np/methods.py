@@ -172,21 +172,23 @@ def ufunc_accumulate(ufunc, a, axis=0, dtype=None, out=None):
     loop = loop_type(ufunc, x, dtype, out)
     if narrow(loop, out):
         return accumulated_into(ufunc, x, out, axis, dtype)
-    return to_out(running(ufunc, array(x, loop), axis), out, "unsafe")
+    return to_out(_core.follow(running(ufunc, array(x, loop), axis), x), out, "unsafe")
 
 
 def running(ufunc, x, axis):
     """The accumulation of x, which has the loop's dtype."""
     name = ufunc.__name__
-    if x.shape[axis] < 2:
-        return _core.copy(x)
     if name in ORDERED:
         return _core.scan(ORDERED[name], x, axis)
+    if not _core.is_extent(x.shape[axis]) and x.shape[axis] < 2:
+        return _core.copy(x)
     if name == "subtract":                              # a - b is a + (-b), to the bit
         rest = np.negative(part(x, axis, 1, None))
         return _core.scan("cumsum", _core.concatenate([part(x, axis, 0, 1), rest], axis), axis)
     if name == "logical_xor":
         return np.not_equal(_core.scan("cumsum", array(x, INT), axis) & 1, 0)
+    if _core.is_extent(x.shape[axis]):
+        return by_numpy(ufunc, x, axis)
     if name in ASSOCIATIVE:
         return doubled(ufunc, x, axis)
     return one_by_one(ufunc, x, axis)
@@ -201,10 +203,14 @@ def doubled(ufunc, x, axis):
     return x
 
 
+def by_numpy(ufunc, x, axis):
+    return whole(ufunc.accumulate, (("axis", axis),))((x,), ((x.dtype, x.shape),))[0]
+
+
 def one_by_one(ufunc, x, axis):
     n = x.shape[axis]
     if n > LIMIT:
-        return whole(ufunc.accumulate, (("axis", axis),))((x,), ((x.dtype, x.shape),))[0]
+        return by_numpy(ufunc, x, axis)
     parts = [element(x, axis, 0)]
     for k in range(1, n):
         parts.append(ufunc(parts[-1], element(x, axis, k)))

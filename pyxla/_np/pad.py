@@ -84,7 +84,10 @@ def pad_constant(a, widths, values):
 
 def pad_edge(a, axis, width, mode):
     n, at = a.shape[axis], (ALL,) * axis
-    ends = [a[(*at, slice(0, 1))], a[(*at, slice(n - 1, n))]]
+    if _core.is_extent(n):
+        ends = [_core.reshape(array(a[(*at, k)]), (*a.shape[:axis], 1, *a.shape[axis + 1:])) for k in (0, -1)]
+    else:
+        ends = [a[(*at, slice(0, 1))], a[(*at, slice(n - 1, n))]]
     return pad_join(a, axis, width, ends)
 
 

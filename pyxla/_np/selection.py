@@ -20,11 +20,14 @@ from ._args import (
     scalar,
     to_out,
 )
+from .extents import as_value
 from .fancy import Key, axis_bits, from_front, in_range, to_front, unravelled
 from .host import host, whole
 from .manip import broadcast_to, ravel
 
 implements, method = _core.implements, _core.method
+
+ADDRESS_BITS = 48                                       # no array has more elements than these count
 
 
 def integers(x, what="indices"):
@@ -57,7 +60,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     a = a if a.ndim else a[None]
     indices = integers(indices)
     r = _core.gather(to_front(a, [axis]), (bounded(indices, a.shape[axis], mode),))
-    return to_out(scalar(from_front(r, indices.ndim, axis)), out, "unsafe" if mode != "raise" else "same_kind")
+    return to_out(scalar(_core.copy(from_front(r, indices.ndim, axis), True)), out, "unsafe" if mode != "raise" else "same_kind")
 
 
 @implements(np.put)
@@ -104,7 +107,7 @@ def along_operands(name, arr, indices, axis):
 @implements(np.take_along_axis)
 def take_along_axis(arr, indices, axis=-1):
     arr, indices, axis = along_operands("take_along_axis", array(arr), indices, axis)
-    return _core.gather(arr, along(arr.shape, indices, axis))
+    return _core.follow(_core.gather(arr, along(arr.shape, indices, axis)), arr)
 
 
 @implements(np.put_along_axis)
@@ -312,12 +315,30 @@ def halving(a, shape, precedes):
 
 def search(a, v, side):
     """How many elements of the sorted table a are less than v (side 'right': or equal it), NaN being the greatest."""
+    if _core.is_extent(a.shape[0]):
+        return search_extent(a, v, side)
     compare = np.less if side == "left" else np.less_equal
     found = halving(a, v.shape, lambda x: compare(x, v))
     if a.dtype.kind != "f":
         return found
     numbers = a.shape[0] if side == "right" else halving(a, (), lambda x: np.logical_not(np.isnan(x)))
     return _core.where(np.isnan(v), numbers, found)
+
+
+def search_extent(a, v, side):
+    """`search` in a table whose size n is known only in the run: the answer lies in low ... high, halved until nothing can be left."""
+    n, compare = as_value(a.shape[0]), np.less if side == "left" else np.less_equal
+    a = _core.concatenate([a, _core.full((1,), a.dtype, 0)], 0)       # so that there is one to read
+    low, high = _core.full(v.shape, INT, 0), _core.broadcast(n, v.shape)
+    for _ in range(ADDRESS_BITS):
+        middle = (low + high) // 2
+        there = _core.gather(a, (middle,))
+        before = compare(there, v)
+        if a.dtype.kind == "f":
+            before = np.logical_or(before, np.isnan(v) if side == "right" else np.logical_and(np.isnan(v), np.logical_not(np.isnan(there))))
+        before = np.logical_and(before, np.less(low, high))
+        low, high = _core.where(before, middle + 1, low), _core.where(before, high, middle)
+    return low
 
 
 @implements(np.digitize)

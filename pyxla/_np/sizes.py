@@ -28,6 +28,13 @@ def nowhere(a):
     return tuple(_core.full((0,), INT, 0) for _ in range(a.ndim))
 
 
+def repeated_cyclically(x, size):
+    """The elements of a vector over and over, `size` of them; zeros if it has none."""
+    more = _core.concatenate([x, _core.full((1,), x.dtype, 0)], 0)
+    n = np.maximum(as_value(x.shape[0]), 1)
+    return _core.gather(more, (np.remainder(_core.iota(size), n),))
+
+
 # ---- where a condition holds ----
 
 @implements(np.nonzero)
@@ -115,7 +122,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     elif len(funclist) != len(conditions):
         n = len(conditions)
         raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
-    y = _core.full(x.shape, x.dtype, 0)
+    y = np.zeros_like(x)
     for condition, f in zip(conditions, funclist):
         y[condition] = f(x[condition], *args, **kw) if callable(f) else f
     return y
@@ -130,13 +137,22 @@ def repeat_by(a, counts, axis):
     if counts.dtype.kind not in "biu":
         raise TypeError(f"Cannot cast array data from {counts.dtype!r} to {INT!r} according to the rule 'safe'")
     counts = _core.cast(ravel(counts), INT)
-    if counts.shape[0] != a.shape[axis] and counts.shape[0] != 1:
+    if not is_dynamic(counts) and counts.shape[0] == 1:
+        return repeat_each(a, counts[0], axis)
+    if counts.shape[0] != a.shape[axis]:
         raise ValueError(f"operands could not be broadcast together with shape ({a.shape[axis]},) ({counts.shape[0]},)")
-    counts = _core.broadcast(counts, (a.shape[axis],)) if counts.shape[0] != a.shape[axis] else counts
     _core.check(np.less_equal(0, counts), "value")
     total = Number(_core.reduce("sum", counts, (0,)))
     which = search(_core.scan("cumsum", counts, 0), _core.iota(total), "right")
     return from_front(_core.gather(to_front(a, [axis]), (np.minimum(which, a.shape[axis] - 1),)), 1, axis)
+
+
+def repeat_each(a, count, axis):
+    """Each part of a along an axis `count` times."""
+    _core.check(np.less_equal(0, count), "value")
+    total = np.multiply(as_value(a.shape[axis]), np.maximum(count, 0))
+    which = np.floor_divide(_core.iota(Number(total)), np.maximum(count, 1))
+    return from_front(_core.gather(to_front(a, [axis]), (which,)), 1, axis)
 
 
 # ---- counts ----

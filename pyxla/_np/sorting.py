@@ -191,7 +191,7 @@ def statistic(function, a, axis, out, keepdims):
 
 @implements(np.median)
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    x = array(a)
+    x = given = array(a)
     if x.dtype.kind not in "biuf" or any(map(_core.is_extent, x.shape)) or x.size == 0 or x.ndim == 0:
         return statistic(np.median, x, axis, out, keepdims)
     shape, axes = reduced(x.shape, axis, bool(keepdims))
@@ -199,7 +199,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     if len(axes) != 1:
         x = _core.reshape(moveaxis(x, axes, tuple(range(-len(axes), 0))), (*reduced(x.shape, axes, False)[0], -1))
     r = middle(x, axes[0] if len(axes) == 1 else x.ndim - 1)
-    r = r.reshape(shape)
+    r = _core.follow(r, given).reshape(shape)
     return to_out(r if keepdims else scalar(r), out, "unsafe")
 
 

@@ -427,7 +427,7 @@ def without_nan(a, value):
     if x.dtype.kind not in "fc":
         return x, None
     mask = np.isnan(x)
-    return masked(x, np.logical_not(mask), value), mask
+    return _core.follow(masked(x, np.logical_not(mask), value), x), mask
 
 
 @implements(np.nansum)

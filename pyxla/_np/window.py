@@ -49,7 +49,8 @@ def as_strided(x, shape=None, strides=None, subok=False, writeable=True):
     strides = [s // item for s in strides]
     if sum((n - 1) * s for n, s in zip(shape, strides)) >= x.size:
         raise unsupported("as_strided past the end of the array", "memory outside of an array is not read")
-    return _core.snapshot(strided(_core.reshape(x, (x.size,)), shape, strides), x)
+    wide = [s for n, s in zip(shape, strides) if n > 1]
+    return _core.snapshot(strided(_core.reshape(x, (x.size,)), shape, strides), x, wide == sorted(wide, reverse=True))
 
 
 @implements(stride_tricks.sliding_window_view)
@@ -80,4 +81,4 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
             continue
         overlaps = True
         r = _core.window(r, (k, w, 1, 1)) if w else _core.full((*r.shape[:k], n, *r.shape[k + 1:], 0), r.dtype, 0)
-    return _core.snapshot(r, x) if overlaps else _core.broadcast(r, r.shape) if r is not x else x[...]
+    return _core.snapshot(r, x, set(axes) == {x.ndim - 1}) if overlaps else _core.broadcast(r, r.shape) if r is not x else x[...]

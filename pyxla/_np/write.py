@@ -21,9 +21,7 @@ def copyto(dst, src, casting="same_kind", where=True):
         dst[...] = src
     elif where is not False:
         src = _core.as_tracer(src, dst.dtype) if weak_ok else array(src, dst.dtype)
-        while src.ndim > dst.ndim and src.shape[0] == 1:
-            src = src[0, ...]
-        dst[...] = _core.where(broadcast_to(array(where, BOOL), dst.shape), broadcast_to(src, dst.shape), dst)
+        dst[...] = _core.where(broadcast_to(array(where, BOOL), dst.shape), _core.full(dst.shape, dst.dtype, src), dst)
 
 
 @method("fill")

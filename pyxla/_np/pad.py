@@ -34,7 +34,7 @@ def pad(array_, pad_width, mode="constant", **kwargs):
         return pad_constant(a, widths, kwargs.get("constant_values", 0))
     for axis, width in enumerate(widths):
         if any(width):
-            if a.shape[axis] == 0:
+            if not _core.is_extent(a.shape[axis]) and a.shape[axis] == 0:
                 raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
             a = PAD_AXIS[mode](a, axis, width, mode, **kwargs)
     return _core.copy(a[...])

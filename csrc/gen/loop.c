@@ -1,7 +1,7 @@
 /* The FOR tree: sequential and vector loops, tails, and the range of grid points.
  *
- * A vector FOR of few values is a loop of full vectors and a second copy of the body under a mask for the rest; one of many values
- * is made once, with the mask in every iteration, for compiling twice costs more than the mask does. */
+ * A vector FOR of few values is a loop of full vectors and a second copy of the body under a mask for the rest, of single registers where no
+ * state is gathered; one of many values is made once, with the mask in every iteration, for compiling twice costs more than the mask does. */
 #include "gen/target.h"
 #include "gen/val.h"
 
@@ -169,14 +169,14 @@ static void sequential_loop(Gen *g, const Stmt *s, LLVMValueRef n)
 
 /* ---- vector FORs ---- */
 
-/* The vector body at coordinate var, with `active` lanes (NULL: all). */
-static void vector_body(Gen *g, const Stmt *s, LLVMValueRef var, LLVMValueRef active)
+/* The vector body at coordinate var, of as many lanes, `active` of them (NULL: all). */
+static void vector_body(Gen *g, const Stmt *s, unsigned lanes, LLVMValueRef var, LLVMValueRef active)
 {
     if (!scope_open(g, s, var)) return;
     g->vec = g->depth;
-    g->lanes = s->lanes;
+    g->lanes = lanes;
     g->active = active;
-    g->e.lanes = s->lanes;
+    g->e.lanes = lanes;
     g->mask = active ? lane_mask(g, active) : NULL;
     g->e.lanes = 0;
     emit_body(g, s);
@@ -187,16 +187,17 @@ static void vector_body(Gen *g, const Stmt *s, LLVMValueRef var, LLVMValueRef ac
 
 static LLVMValueRef ahead(Gen *g, LLVMValueRef i, unsigned lanes) { return LLVMBuildAdd(g->e.b, i, int64_const(g, lanes), ""); }
 
-static void masked_loop(Gen *g, const Stmt *s, LLVMValueRef n)
+/* From `start` on; some: whether there is anything to do (NULL: yes). */
+static void masked_loop(Gen *g, const Stmt *s, unsigned step, LLVMValueRef start, LLVMValueRef n, LLVMValueRef some)
 {
     LLVMBuilderRef b = g->e.b;
-    LLVMValueRef lanes = int64_const(g, s->lanes);
+    LLVMValueRef lanes = int64_const(g, step);
     Loop l = {0};
     carry_states(g, &l.c, s);
-    loop_open(g, &l, int64_const(g, 0), NULL);
+    loop_open(g, &l, start, some);
     LLVMValueRef left = LLVMBuildSub(b, n, l.i, ""), full = LLVMBuildICmp(b, LLVMIntSGE, left, lanes, "");
-    vector_body(g, s, l.i, LLVMBuildSelect(b, full, lanes, left, ""));
-    loop_close(g, &l, ahead(g, l.i, s->lanes), n);
+    vector_body(g, s, step, l.i, LLVMBuildSelect(b, full, lanes, left, ""));
+    loop_close(g, &l, ahead(g, l.i, step), n);
 }
 
 static void full_vectors(Gen *g, const Stmt *s, LLVMValueRef limit)
@@ -204,30 +205,50 @@ static void full_vectors(Gen *g, const Stmt *s, LLVMValueRef limit)
     if (is_number(limit) && number(limit) == 0) return;
     if (is_number(limit) && number(limit) == s->lanes) {
         scope_continue(g);
-        vector_body(g, s, int64_const(g, 0), NULL);
+        vector_body(g, s, s->lanes, int64_const(g, 0), NULL);
         return;
     }
     Loop l = {0};
     carry_states(g, &l.c, s);
     LLVMValueRef some = is_number(limit) ? NULL : LLVMBuildICmp(g->e.b, LLVMIntNE, limit, int64_const(g, 0), "");
     loop_open(g, &l, int64_const(g, 0), some);
-    vector_body(g, s, l.i, NULL);
+    vector_body(g, s, s->lanes, l.i, NULL);
     loop_close(g, &l, ahead(g, l.i, s->lanes), limit);
+}
+
+/* Lanes of the body that does the rest: those of one register, for it is compiled once more; all where the FOR gathers states, which have a value
+ * per lane. */
+static unsigned tail_lanes(const Gen *g, const Stmt *s)
+{
+    const Kernel *k = g->k;
+    int widest = 1;
+    for (uint32_t i = 0; i < k->states.len; i++) if (for_contains(g, s, STMT_REDUCE, i) && !for_contains(g, s, STMT_INIT, i)) return s->lanes;
+    for (uint32_t i = 1; i < k->vals.len; i++) {
+        const Val *v = &k->vals.at[i];
+        if ((v->kind == VAL_OP || v->kind == VAL_LOAD) && dtype_info[v->dtype].bytes > widest) widest = dtype_info[v->dtype].bytes;
+    }
+    unsigned native = (unsigned)(cpu_level_vector_bytes(g->e.level) / widest);
+    return native < 2 || native > s->lanes ? s->lanes : native;
 }
 
 static void tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef n)
 {
+    unsigned lanes = tail_lanes(g, s);
     LLVMValueRef left = LLVMBuildSub(g->e.b, n, from, "");
+    if (is_number(left) && !number(left)) return;
+    if (lanes < s->lanes) {
+        masked_loop(g, s, lanes, from, n, is_number(left) ? NULL : LLVMBuildICmp(g->e.b, LLVMIntNE, left, int64_const(g, 0), ""));
+        return;
+    }
     if (is_number(left)) {
-        if (!number(left)) return;
         scope_continue(g);
-        vector_body(g, s, from, left);
+        vector_body(g, s, lanes, from, left);
         return;
     }
     Fork f = {0};
     carry_states(g, &f.c, s);
     fork_open(g, &f, LLVMBuildICmp(g->e.b, LLVMIntNE, left, int64_const(g, 0), ""));
-    vector_body(g, s, from, left);
+    vector_body(g, s, lanes, from, left);
     fork_close(g, &f);
 }
 
@@ -307,8 +328,8 @@ static void vector_loops(Gen *g, const Stmt *s, LLVMValueRef n)
 {
     bool small = is_number(n) && (number(n) < s->lanes || number(n) % s->lanes == 0);
     Survey v = survey_body(g, s);
-    if (!small && v.maskable && v.cost > MASKED_FROM) {
-        masked_loop(g, s, n);
+    if (!small && v.maskable && v.cost > MASKED_FROM && tail_lanes(g, s) * 4 > s->lanes) {
+        masked_loop(g, s, s->lanes, int64_const(g, 0), n, NULL);
     } else {
         LLVMValueRef full = LLVMBuildAnd(g->e.b, n, int64_const(g, -(int64_t)s->lanes), "");
         full_vectors(g, s, full);

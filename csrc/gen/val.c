@@ -242,6 +242,13 @@ LLVMValueRef val_get(Gen *g, uint32_t val)
     return get(g, val, &depth);
 }
 
+static unsigned lanes_of(LLVMValueRef v)
+{
+    LLVMTypeRef type = LLVMTypeOf(v);
+    if (LLVMGetTypeKind(type) == LLVMStructTypeKind) type = LLVMStructGetTypeAtIndex(type, 0);
+    return LLVMGetVectorSize(type);
+}
+
 LLVMValueRef val_lanes(Gen *g, uint32_t val)
 {
     int depth;
@@ -251,7 +258,7 @@ LLVMValueRef val_lanes(Gen *g, uint32_t val)
     if (!g->vec || val_level(g, val).vector) return r;
     if (depth < g->vec - 1) depth = g->vec - 1;
     Memo *memo = &g->scope[depth].splat[val];
-    if (memo->stamp == g->scope[depth].stamp) return memo->v;
+    if (memo->stamp == g->scope[depth].stamp && lanes_of(memo->v) == g->lanes) return memo->v;        /* the tail has fewer */
     Moved m = scope_enter(g, depth, g->lanes);
     *memo = (Memo){g->scope[depth].stamp, v_splat(&g->e, r)};
     scope_leave(g, m);

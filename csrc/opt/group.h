@@ -141,6 +141,7 @@ typedef struct {
     uint8_t phases;              /* number of loops */
     uint16_t chain;              /* loads at most one after the other, each at an index that the one before gave */
     int64_t ops;                 /* estimated cost of one domain point in simple ops */
+    int64_t math;                /* ... of which in elementary functions */
     Dtype widest;                /* of the values computed, those once per row apart */
 } Survey;
 

@@ -2,6 +2,8 @@
 #include "opt/schedule.h"
 
 enum {
+    MANY_POINTS = 8192,          /* for longer code */
+    MANY_LANES = 512,            /* along the vector loop, for many at once */
     COLUMN_STATES = 16,          /* vectors of states, by columns */
     SCAN_ROWS = 8,               /* rows scanned side by side: more lines of memory than this evict each other where rows lie a power of two apart */
 };
@@ -157,6 +159,18 @@ static int32_t column_vectors(const Lower *l)
     return width ? floor_pow2(COLUMN_STATES / width, COLUMN_STATES) : 1;
 }
 
+/* Registers side by side. An elementary function is a chain of some 60 dependent instructions of which the machine holds two or three
+ * at once: four side by side fill its ports, but take longer to compile, so only where there is much to do. Other long bodies need all registers for
+ * their values. */
+static int registers(const Lower *l)
+{
+    double points = 1;
+    bool functions = l->survey->math * 3 >= l->survey->ops && l->gr->target->vector_bytes >= 64;
+    for (int i = 0; i < l->nloops; i++) points *= (double)l->loop[i].extent;
+    if (!functions || points < MANY_POINTS || l->loop[l->vec].extent < MANY_LANES) return l->survey->ops > 60 ? 1 : 2;
+    return l->survey->ops > 80 ? 2 : 4;
+}
+
 int choose_lanes(const Lower *l, bool rows)
 {
     int native = native_lanes(l);
@@ -166,7 +180,7 @@ int choose_lanes(const Lower *l, bool rows)
     if (extent < 4 * native) return native;
     int64_t most = extent / 4;
     if (l->gp->reduced && !rows && l->survey->ops <= 30 && most >= 4 * native) return floor_pow2(most < KERNEL_MAX_LANES ? most : KERNEL_MAX_LANES, native * column_vectors(l));
-    int times = l->survey->ops > 60 ? 1 : 2;
+    int times = registers(l);
     if (l->survey->chain > 2) times = 4;                       /* a binary search: the loads wait for each other, other lanes do not */
     if (rows && l->survey->ops <= 30 && extent >= 1024) times = has_arg(l) ? 8 : 4;    /* a compare, a mask and a select one after the other */
     int lanes = native * times;

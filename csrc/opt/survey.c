@@ -78,6 +78,7 @@ static void walk_inputs(Walk *w, Id id, const Map *m, uint8_t phase)
     const Node *n = node_at(w->gr->g, id);
     static const int price[] = { 0, 1, 8, 20 };
     w->s->ops += price[op_info[n->op].cost];
+    if (op_info[n->op].cost == COST_MATH) w->s->math += price[COST_MATH];
     widen(w, n->dtype);
     for (int i = 0; i < n->nin; i++) walk(w, node_in(w->gr->g, id)[i], m, phase);
 }

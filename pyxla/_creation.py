@@ -237,6 +237,16 @@ def strided(x, *args, **kwargs):
     return window.as_strided(x, *args, **kwargs)
 
 
+def vectorized(self, *args, **kwargs):
+    """`np.vectorize(f)(...)`: NumPy's own sorting of the arguments, then our calls of f."""
+    if self.pyfunc is np._NoValue or not (args or kwargs):
+        return _originals["vectorized"](self, *args, **kwargs)
+    from ._np import mapped
+    stand_in = types.SimpleNamespace(pyfunc=self.pyfunc, excluded=self.excluded,
+                                     _vectorize_call=lambda func, args: mapped.vectorized(self, func, args))
+    return np.vectorize._call_as_normal(stand_in, *args, **kwargs)
+
+
 def owned(a):
     """own() of an array or of each of a tuple or list of them."""
     return type(a)(map(own, a)) if type(a) in (list, tuple) else own(a)
@@ -258,7 +268,8 @@ def same(name):
 _HERE = {f.__name__: f for f in (ones, full, eye, indices, fromfunction, isscalar, require)}
 _REDIRECTED = (*_HERE, "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like", "full_like")
 _METHODS = {"grid": (type(np.mgrid).__mro__[1].__getitem__, grid), "joined": (type(np.r_).__mro__[1].__getitem__, joined),
-            "enumerated": (np.ndenumerate.__init__, enumerated), "strided": (np.lib.stride_tricks.as_strided, strided)}
+            "enumerated": (np.ndenumerate.__init__, enumerated), "strided": (np.lib.stride_tricks.as_strided, strided),
+            "vectorized": (np.vectorize.__call__, vectorized)}
 NAMES = {*creators, *_REDIRECTED, "ix_", "mgrid", "r_"}
 _originals, _shims = {}, {}
 

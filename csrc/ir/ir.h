@@ -147,6 +147,10 @@ Id graph_reduce(Graph *g, Op op, Id a, uint64_t axes, double ddof);             
 Id graph_scan(Graph *g, Op op, Id a, int axis);
 Id graph_dot(Graph *g, Id a, Id b);
 Id graph_check(Graph *g, Id pred, CheckCode code);
+/* Roots computed from rows (nodes that stand for one row each), for many rows: arrays[i] has batch axes of this shape before the axes of rows[i].
+ * The roots become nodes with these axes in front; checks of a row become checks of all. false: a node has no rule (the error is not set), and
+ * then the checks of the one row are gone all the same. */
+bool graph_batch(Graph *g, const Id *rows, const Id *arrays, int nrows, Id *roots, int nroots, const Dim *shape, int rank);
 void graph_output(Graph *g, Id id);
 /* The index in g->children of a finished graph (of the same arena), added or, where an equal one is there, found. A loop's child takes
  * the iteration (int64 scalar), the carries, the captures and gives the carries; a cond's two take the captures. */

@@ -66,6 +66,40 @@ PyObject *prim_aligned(PyObject *m, PyObject *const *args, Py_ssize_t n)
     return all;
 }
 
+static int read_nodes(Trace *t, PyObject *tuple, Id *out)
+{
+    Py_ssize_t n = PyTuple_Check(tuple) ? PyTuple_GET_SIZE(tuple) : 0;
+    if (n < 1 || n > MAX_RANK)
+        return PyErr_Format(PyExc_TypeError, "a tuple of arrays is needed"), -1;
+    for (Py_ssize_t k = 0; k < n; k++)
+        if (!(out[k] = array_node(t, PyTuple_GET_ITEM(tuple, k))))
+            return -1;
+    return (int)n;
+}
+
+PyObject *prim_batched(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Trace *t = begin("batched", n, 4);
+    Id rows[MAX_RANK], arrays[MAX_RANK], roots[MAX_RANK];
+    Dim shape[MAX_RANK];
+    int nrows = t ? read_nodes(t, args[1], rows) : -1, narrays = nrows < 0 ? -1 : read_nodes(t, args[2], arrays);
+    int nroots = narrays < 0 ? -1 : read_nodes(t, args[0], roots), rank = nroots < 0 ? -1 : read_dims(t, args[3], shape);
+    if (rank < 0 || narrays != nrows)
+        return t ? failed(t) : NULL;
+    if (!graph_batch(t->graph, rows, arrays, nrows, roots, nroots, shape, rank))
+        return t->err.kind ? failed(t) : Py_NewRef(Py_None);
+    PyObject *all = PyTuple_New(nroots);
+    for (int i = 0; all && i < nroots; i++) {
+        PyObject *x = tracer_array(t, roots[i], LAYOUT_C);
+        if (!x)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, i, x);
+    }
+    return all;
+}
+
 PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;

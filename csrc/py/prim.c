@@ -361,7 +361,7 @@ static PyObject *prim_op(PyObject *m, PyObject *const *args, Py_ssize_t n)
 static bool check_code(PyObject *name, CheckCode *out)
 {
     static const struct { const char *name; CheckCode code; } codes[] = {
-        {"negative_power", CHECK_NEGATIVE_POWER}, {"index", CHECK_INDEX}, {"extent", CHECK_EXTENT}, {"zero_division", CHECK_ZERO_DIVISION},
+        {"negative_power", CHECK_NEGATIVE_POWER}, {"index", CHECK_INDEX}, {"extent", CHECK_EXTENT}, {"zero_division", CHECK_ZERO_DIVISION}, {"range", CHECK_RANGE},
         {"all_nan", CHECK_ALL_NAN}, {"weights", CHECK_WEIGHTS}, {"geometric", CHECK_GEOMETRIC}, {"singular", CHECK_SINGULAR}, {"not_positive", CHECK_NOT_POSITIVE}, {"value", CHECK_VALUE}};
     for (size_t k = 0; PyUnicode_Check(name) && k < sizeof codes / sizeof *codes; k++)
         if (!PyUnicode_CompareWithASCIIString(name, codes[k].name)) {
@@ -525,6 +525,7 @@ PyMethodDef prim_methods[] = {
     {"is_extent", prim_is_extent, METH_O, "whether x is an extent that is known only in the run"},
     {"bounds", prim_bounds, METH_O, "bounds(x): integers that no element of x passes, as far as the graph shows them, or None"},
     {"freeze", prim_freeze, METH_O, "freeze(x): x, which may not be written to from here on"},
+    FAST(batched, "batched((value, ...), (row, ...), (array, ...), shape): values of one row, for the arrays of rows with these axes in front; None: no rule"),
     FAST(aligned, "aligned((i, ...)): index arrays broadcast to one shape, in the run where extents are known only then"),
     FAST(gather, "gather(x, (i, ...)): x[i, ...] with int64 arrays in range for the leading axes"),
     FAST(scatter, "scatter(x, v, op, axes, (i, ...)): writes x[..., i, ...] = v, or op.at(x, (..., i, ...), v); axes: bit mask of those indexed; v: the index arrays' axes first"),

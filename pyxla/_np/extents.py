@@ -24,9 +24,9 @@ class Number:
         return "Number(int)" if self.value.dtype == INT else "Number(float)"
 
     def unknown(self, *args):
-        raise _core.TraceError("the size of an array depends on data, and its value is asked for (by if, range(), a loop or int()) "
-                               "while the function is traced: keep to arithmetic with it, use np.where to decide, np.arange to count, or "
-                               f"pass what decides as a Python number{_core.place()}")
+        raise _core.TraceError("a number depends on data (the size of an array, an element given to a vectorized function), and its value "
+                               "is asked for (by if, range(), a loop or int()) while the function is traced: keep to arithmetic with it, "
+                               f"use np.where to decide, np.arange to count, or pass what decides as a Python number{_core.place()}")
 
     __bool__ = __index__ = __int__ = __float__ = __hash__ = __iter__ = __len__ = unknown
 
@@ -73,13 +73,20 @@ def as_value(x, dtype=None):
     return x if dtype is None or x.dtype == dtype else _core.cast(x, dtype)
 
 
-def binary(ufunc, compares=False, divides=False):
+def binary(ufunc, compares=False, divides=None):
+    """The operator and its reflection; divides: whether its result is always a float (True) or not (False), None: it divides nothing."""
     def forward(a, b, swapped=False):
         if not weak(b):
             return NotImplemented
         a, b = as_value(a), as_value(b)
         dtype = FLOAT if divides or FLOAT in (a.dtype, b.dtype) else INT
         a, b = as_value(Number(a), dtype), as_value(Number(b), dtype)
+        if divides is not None:
+            divisor = a if swapped else b
+            if not _core.is_concrete(divisor):
+                _core.check(np.not_equal(divisor, 0), "zero_division")
+            elif _core.concrete(divisor) == 0:
+                raise ZeroDivisionError("division by zero")
         r = ufunc(b, a) if swapped else ufunc(a, b)
         return r if compares else Number(r)
     return forward, lambda a, b: forward(a, b, True)
@@ -88,7 +95,7 @@ def binary(ufunc, compares=False, divides=False):
 for _name, _ufunc in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "floordiv": np.floor_divide, "mod": np.remainder,
                       "truediv": np.divide, "pow": np.power, "and": np.bitwise_and, "or": np.bitwise_or,
                       "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift}.items():
-    _forward, _backward = binary(_ufunc, divides=_name == "truediv")
+    _forward, _backward = binary(_ufunc, divides={"truediv": True, "floordiv": False, "mod": False}.get(_name))
     setattr(Number, f"__{_name}__", _forward)
     setattr(Number, f"__r{_name}__", _backward)
 for _name, _ufunc in {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,

@@ -253,6 +253,8 @@ def getitem(x, key):
         part = part_of(x, items)
         return _core.freeze(part) if is_dynamic(x) else _core.snapshot(part, x, True)
     k = Key(x, tuple(plain_number(item) for item in items))
+    if not k.arrays:                                                  # 0-d arrays as integers: a copy
+        return _core.copy(k.view()) if np.ndim(k.view()) else k.view()
     mask = k.mask()
     if mask is not None:                                              # one index into the axes of the mask together
         view = k.view()
@@ -318,6 +320,9 @@ def setitem(x, key, value):
         store_part(x, items, value)
         return
     k = Key(x, tuple(plain_number(item) for item in items))
+    if not k.arrays:
+        x[tuple(k.basic)] = value
+        return
     mask = k.mask()
     if mask is not None and mask.ndim == x.ndim and len(items) == 1 and None not in k.basic and np.ndim(value) > 1:
         raise TypeError("NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, "

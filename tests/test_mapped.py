@@ -1,0 +1,60 @@
+"""np.apply_along_axis and np.vectorize: one trace for all rows, and what cannot be repeated."""
+import numpy as np
+import pytest
+from checking import check, sample
+
+import pyxla
+
+X = sample((300, 7), "float64", 1)
+
+
+def test_one_trace_serves_all_rows():
+    calls = []
+
+    def row(r):
+        calls.append(1)
+        return (r - r.mean()) / r.std()
+
+    f = pyxla.jit(lambda x: np.apply_along_axis(row, 1, x))
+    got = f(X)
+    assert len(calls) == 1
+    np.testing.assert_allclose(got, np.apply_along_axis(row, 1, X), rtol=1e-12)
+    calls.clear()
+    element = pyxla.jit(lambda x: np.vectorize(lambda a: calls.append(1) or a * 2 + 1)(x))
+    np.testing.assert_array_equal(element(X), X * 2 + 1)
+    assert len(calls) == 2                              # one for the dtype, as NumPy does
+    assert len(element.lower(X).compile().kernels) == 1
+
+
+def test_nested_and_with_indices():
+    check(lambda x: np.apply_along_axis(lambda r: np.vectorize(lambda a: a * r.sum())(r), 1, x), X, rtol=1e-12)
+    check(lambda t, i: np.vectorize(lambda k: t[k] + k)(i), X[0], np.array([[0, 6, -7], [3, 3, 1]]))
+    with pytest.raises(IndexError):
+        pyxla.jit(lambda t, i: np.vectorize(lambda k: t[k] + k)(i))(X[0], np.array([0, 7]))
+
+
+def test_functions_that_are_called_for_each_row():
+    check(lambda x: np.apply_along_axis(np.sort, 1, x[:20]), X)
+    check(lambda x: np.apply_along_axis(lambda r: np.linalg.solve(np.diag(r) + np.ones((7, 7)), r), 1, x[:5]), X, rtol=1e-9)
+    with pytest.raises(pyxla.UnsupportedError, match="whole arrays"):
+        pyxla.jit(lambda x: np.apply_along_axis(lambda r: np.sort(r), 1, np.concatenate([x] * 4)))(X)
+
+
+def test_what_is_refused():
+    def keeps(x):
+        kept = []
+        np.apply_along_axis(lambda r: kept.append(r.sum()) or r.sum(), 1, x)
+        return kept[0]
+
+    with pytest.raises(pyxla.UnsupportedError, match="return them"):
+        pyxla.jit(keeps)(X)
+
+    def stores(x):
+        return np.apply_along_axis(lambda r: r.__setitem__(0, 1) or r, 1, x)
+
+    with pytest.raises(pyxla.UnsupportedError, match="store"):
+        pyxla.jit(stores)(X)
+    with pytest.raises(pyxla.TraceError, match="np.where"):
+        pyxla.jit(lambda x: np.vectorize(lambda a: a if a > 0 else -a)(x))(X)
+    with pytest.raises(ZeroDivisionError):
+        pyxla.jit(lambda x: np.vectorize(lambda a: 1 / a)(x))(np.zeros(3))

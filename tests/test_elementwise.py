@@ -135,6 +135,12 @@ def test_constant_powers(dtype, exponent):
     check(lambda x: x ** exponent, x, ulp=4)
 
 
+@pytest.mark.parametrize("f", [lambda x: x.round(1), lambda x: np.around(x, -1), lambda x: x.__ipow__(2), lambda x: x.__ipow__(1)])
+def test_truth_values_are_not_made_of_numbers(f):
+    check_error(f, sample(5, "bool", 1))
+    check(lambda x: (x.round(), x ** 2), sample(5, "bool", 1))
+
+
 def test_negative_integer_power_is_an_error():
     check_error(lambda x, y: x ** y, np.array([1, 2, 3]), np.array([1, -1, 2]))
 

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from checking import DTYPES, FLOATS, INTS, check, extremes, layouts, sample, unaligned
+from checking import DTYPES, FLOATS, INTS, check, check_error, extremes, layouts, sample, unaligned
 
 import pyxla
 
@@ -32,6 +32,13 @@ def test_dtypes(dtype):
     x = sample((9, 11), dtype, 1)
     check(lambda x: (x.sum(), x.sum(0), x.prod(1), x.mean(0), x.cumsum(1), x.cumprod(0)), x, rtol=1e-6 if dtype == "float32" else 1e-14)
     check(lambda x: (x.max(), x.min(0), x.argmax(1), x.argmin(), x.any(0), x.all(1), np.count_nonzero(x, 1)), x)
+
+
+def test_deviation_in_integers_is_refused():
+    x = sample((4, 5), "int32", 1)
+    check(lambda x: np.std(x, dtype="int32"), x)
+    assert "Cannot cast ufunc 'sqrt' output" in check_error(lambda x: np.std(x, axis=0, dtype="int32"), x)
+    check_error(lambda x: x.std(dtype=np.uint16, keepdims=True), x)
 
 
 @pytest.mark.parametrize("dtype", INTS)

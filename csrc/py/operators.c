@@ -163,6 +163,8 @@ static PyObject *inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
         Py_RETURN_NOTIMPLEMENTED;
     Ufunc u;
     int fast = fast_power(a, b, &u);
+    if (fast > 0 && dtype_info[tracer_dtype((Tracer *)a)].kind == DKIND_BOOL)
+        fast = 0;                 /* refused either way: small integers are no truth values */
     if (fast <= 0)
         return fast < 0 ? NULL : ufunc_inplace(UF_power, (Tracer *)a, b);
     PyObject *r = ufunc_unary(u, a);

@@ -93,6 +93,8 @@ def round_(a, decimals=0, out=None):
         r = _core.op("complex_", round_(a.real, decimals), round_(a.imag, decimals))
     elif decimals == 0:
         r = np.rint(a)
+    elif a.dtype.kind == "b":                           # refused, as by NumPy, which computes into the array's own type
+        r = np.multiply(a, 10.0 ** decimals, out=_core.copy(a))
     elif decimals > 0:
         r = np.rint(a * 10.0 ** decimals) / 10.0 ** decimals
     else:

@@ -292,6 +292,8 @@ def var_about(x, axis, dtype, ddof, keepdims, where, mean, n):
 @method("std")
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=NoValue, *, where=NoValue, mean=NoValue, correction=NoValue):
     v = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    if v.ndim and v.dtype.kind in "biu":
+        np.sqrt(v, out=v)                               # refused, as by NumPy: integers hold no roots
     return to_out(as_dtype(np.sqrt(v), v.dtype), out, "unsafe")
 
 

@@ -107,6 +107,29 @@ def test_results():
     assert f(LONG)[2] == LONG.sum()
 
 
+HIT = """
+import numpy as np, pyxla, _testcapi
+x = np.arange(6.0)
+same, add = pyxla.jit(lambda x: x), pyxla.jit(lambda x, y: x + y)
+for _ in range(10): same(x), add(x, x)
+def works(call, allocations):
+    _testcapi.set_nomemory(allocations)
+    try: call()
+    except MemoryError: return False
+    finally: _testcapi.remove_mem_hooks()
+    return True
+assert works(lambda: same(x), 0)
+got = [works(lambda: add(x, x), n) for n in range(3)]
+assert got == [False, True, True], got
+"""
+
+
+def test_a_hit_makes_no_object_but_its_result():
+    pytest.importorskip("_testcapi")
+    r = subprocess.run([sys.executable, "-c", HIT], capture_output=True, text=True, timeout=300)
+    assert r.returncode == 0, r.stderr[-4000:]
+
+
 PYTHON = """
 import sys, gc, numpy as np, pyxla, _testcapi
 X = np.arange(6.0).reshape(2, 3)

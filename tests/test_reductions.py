@@ -150,6 +150,22 @@ def test_several_reductions_of_one_array():
     check(lambda x: {"sum": x.sum(0), "max": x.max(0), "var": x.var(0), "all": x.sum()}, sample((300, 40), "float64", 1), rtol=1e-13)
 
 
+def test_variance_of_nothing_reads_nothing():
+    x = np.zeros((0, 5))
+    check(lambda x: (x.var(0), x.std(0, ddof=1), x.var(0, ddof=-1)), x)
+    assert " load " not in pyxla.jit(lambda x: x.var(0)).lower(x).compile().as_text()
+
+
+@pytest.mark.parametrize("f", [lambda x: (x.sum(), x.mean(), x.var(), x.std(1)), lambda x: (x.sum(0), x.var(0)), lambda x: np.cumsum(x, 0),
+                               lambda x: np.exp(x - x.max(1, keepdims=True)).sum(1), lambda x: (x @ x[:300].T).sum(0)], ids=range(5))
+def test_bits_do_not_depend_on_threads(f):
+    flat = lambda r: [np.asarray(v).tobytes() for v in (r if isinstance(r, tuple) else (r,))]
+    x = sample((700, 300), "float32", 1)
+    want = flat(pyxla.jit(f, threads=1)(x))
+    for threads in (2, 5):
+        assert flat(pyxla.jit(f, threads=threads)(x)) == want == flat(pyxla.jit(f, threads=threads)(unaligned(x)))
+
+
 def test_variance_of_one_element():
     x = sample((16, 1, 3), "float32", 1)
     x[3, 0, 1], x[4, 0, 2] = np.inf, np.nan

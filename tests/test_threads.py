@@ -206,6 +206,17 @@ for t in threads: t.join()
 """)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity")
+def test_the_pool_respects_the_affinity():
+    run("""
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import pyxla
+assert pyxla.get_num_threads() == 1
+""", PYXLA_NUM_THREADS="")
+    assert run("import pyxla; print(pyxla.get_num_threads())", PYXLA_NUM_THREADS="5").strip() == "5"
+
+
 def test_multiprocessing():
     run("""
 import multiprocessing as mp, warnings, numpy as np, pyxla

@@ -377,6 +377,14 @@ static Id fold_reduce(const Fold *f)
     return repeats ? fold_spread(f, scalar) : 0;
 }
 
+/* Of nothing: 0 / max(0 - ddof, 0). */
+static Id fold_var(const Fold *f)
+{
+    double ddof;
+    memcpy(&ddof, &f->attr[1], sizeof ddof);
+    return reduced_count(f) == 0 ? fold_spread(f, graph_number(f->g, f->type->dtype, ddof < 0 ? 0 : __builtin_nan(""))) : 0;
+}
+
 static Id fold_arg(const Fold *f)
 {
     int64_t n = reduced_count(f);
@@ -407,6 +415,7 @@ FoldRule *const fold_rules[OP_COUNT] = {
     [OP_update] = fold_update, [OP_scatter] = fold_scatter, [OP_concatenate] = fold_concatenate, [OP_pad] = fold_pad,
     [OP_reduce_sum] = fold_reduce, [OP_reduce_prod] = fold_reduce, [OP_reduce_max] = fold_reduce, [OP_reduce_min] = fold_reduce,
     [OP_reduce_any] = fold_reduce, [OP_reduce_all] = fold_reduce, [OP_reduce_argmax] = fold_arg, [OP_reduce_argmin] = fold_arg,
+    [OP_reduce_var] = fold_var,
     [OP_cumsum] = fold_scan, [OP_cumprod] = fold_scan, [OP_cummax] = fold_scan, [OP_cummin] = fold_scan,
     [OP_dot] = fold_dot, [OP_check] = fold_check,
 };

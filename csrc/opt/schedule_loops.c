@@ -171,6 +171,12 @@ static int registers(const Lower *l)
     return l->survey->ops > 80 ? 2 : 4;
 }
 
+/* Whether the group's only reduction is a sum of floats. */
+static bool only_sum(const Lower *l)
+{
+    return l->survey->reduces.len == 1 && monoid_of(l, l->survey->reduces.at[0]) == MONOID_sum && is_wide(l, l->survey->reduces.at[0]);
+}
+
 int choose_lanes(const Lower *l, bool rows)
 {
     int native = native_lanes(l);
@@ -183,6 +189,7 @@ int choose_lanes(const Lower *l, bool rows)
     int times = registers(l);
     if (l->survey->chain > 2) times = 4;                       /* a binary search: the loads wait for each other, other lanes do not */
     if (rows && l->survey->ops <= 30 && extent >= 1024) times = has_arg(l) ? 8 : 4;    /* a compare, a mask and a select one after the other */
+    if (rows && l->survey->ops <= 8 && extent >= 2048 && only_sum(l)) times = 8;    /* short chains of additions round less */
     int lanes = native * times;
     return lanes > 128 ? 128 : lanes;
 }

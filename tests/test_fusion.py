@@ -1,4 +1,6 @@
 """What one kernel holds: launches, workspace and compiles of plans, by the public counters."""
+import re
+
 import numpy as np
 import pytest
 
@@ -194,3 +196,16 @@ def test_new_strides_do_not_trace():
     f(arr(60, 50).T)
     f(arr(100, 60)[::2])
     assert f.cache_info().traces == 1
+
+
+def test_neighbours_share_a_pointer():
+    """The points of a stencil that lie in one row differ by a literal offset: one word of arguments per row."""
+    def f(u):
+        return sum(u[1 + i : u.shape[0] - 1 + i, 1 + j : u.shape[1] - 1 + j] for i in (-1, 0, 1) for j in (-1, 0, 1))
+
+    c = plan(f, arr(100, 300))
+    words = {w for w in re.findall(r"^access .*\+(arg\d+)", c.plan, re.M)}
+    assert c.plan.count("access ") == 10 and len(words) <= 3
+    for shape in (100, 300), (40, 9), (12, 5):
+        x = arr(*shape)
+        np.testing.assert_array_equal(pyxla.jit(f)(x), f(x))

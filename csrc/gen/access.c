@@ -62,12 +62,21 @@ static LLVMValueRef base_pointer(Gen *g, const Access *x)
     Moved m = scope_enter(g, 0, 0);
     LLVMValueRef p = array->kind == ARRAY_SCRATCH ? byte_offset(g, g->scratch, word) : LLVMBuildIntToPtr(g->e.b, word, g->ptr, "");
     if (offset) p = byte_offset(g, p, offset);
-    if (x->off_lit) p = byte_offset(g, p, int64_const(g, x->off_lit));
     scope_leave(g, m);
     return p;
 }
 
-/* The address with the steps of the FORs up to the body `depth`. */
+/* The first access that differs from this one by no more than its literal offset, which is left to the load or store: so the points of a stencil that lie
+ * in one row share a pointer. */
+static uint32_t leader_of(const Gen *g, uint32_t access)
+{
+    const Access *all = g->k->accesses.at, *x = &all[access];
+    uint32_t i = 0;
+    while (all[i].array != x->array || all[i].off_arg != x->off_arg || memcmp(all[i].coef, x->coef, sizeof x->coef) || memcmp(all[i].outer, x->outer, sizeof x->outer)) i++;
+    return i;
+}
+
+/* The address with the steps of the FORs up to the body `depth`, without the literal offset; of a leader. */
 static LLVMValueRef pointer_at(Gen *g, uint32_t access, int depth)
 {
     const Access *x = &g->k->accesses.at[access];
@@ -356,7 +365,7 @@ static LLVMValueRef distance_ahead(Gen *g, const Access *x)
 static void place_begin(Gen *g, Place *p, uint32_t access, bool vector)
 {
     const Access *x = &g->k->accesses.at[access];
-    *p = (Place){.x = x, .dt = g->k->arrays.at[x->array].dtype, .ptr = pointer_at(g, access, g->depth & ~1)};
+    *p = (Place){.x = x, .dt = g->k->arrays.at[x->array].dtype, .ptr = pointer_at(g, leader_of(g, access), g->depth & ~1)};
     p->stride = int64_const(g, 0);
     p->literal = true;
     if (vector && g->vec && access_moves(g, x, g->scope[g->vec].loop)) {
@@ -380,6 +389,7 @@ static void place_begin(Gen *g, Place *p, uint32_t access, bool vector)
 static void place_finish(Gen *g, Place *p)
 {
     LLVMBuilderRef b = g->e.b;
+    if (p->x->off_lit) p->ptr = byte_offset(g, p->ptr, int64_const(g, p->x->off_lit));
     for (unsigned i = 0; i < p->nscalar; i++) p->ptr = byte_offset(g, p->ptr, LLVMBuildMul(b, p->scalar[i], p->scalar_coef[i], ""));
     for (unsigned i = 0; i < p->nvector; i++) {
         LLVMValueRef part = v_mul(&g->e, p->vector[i], v_splat(&g->e, p->vector_coef[i]));

@@ -2,6 +2,8 @@
 #include <string.h>
 #include "base/hash.h"
 
+enum { NEIGHBOURS = 8 };          /* elements between accesses that share the word of their offset, at most */
+
 bool lower_begin(Lower *l)
 {
     l->arena = l->gr->arena;
@@ -75,20 +77,38 @@ static Coef coef_of(Lower *l, int64_t bytes, int item, int loop)
     return (Coef){ .kind = COEF_RUN, .arg = stride_arg(l, bytes, loop) };
 }
 
+/* The offset: a literal if it is short, else a word, or that of another access and a few elements: neighbours are addressed by one pointer. */
+static void set_offset(Lower *l, Access *a, int64_t off, int item)
+{
+    a->off_arg = -1;
+    if (off >= -128 && off <= 128) {
+        a->off_lit = off;
+        return;
+    }
+    for (uint32_t i = 0; i < l->k->accesses.len; i++) {
+        const Access *x = &l->k->accesses.at[i];
+        if (x->array != a->array || x->off_arg < 0 || memcmp(x->coef, a->coef, sizeof a->coef) || memcmp(x->outer, a->outer, sizeof a->outer)) continue;
+        int64_t beside = off - l->d->words.at[x->off_arg];
+        if (beside < -NEIGHBOURS * item || beside > NEIGHBOURS * item) continue;
+        a->off_arg = x->off_arg;
+        a->off_lit = beside;
+        return;
+    }
+    a->off_arg = stride_arg(l, off, -1);
+}
+
 static uint32_t access_at(Lower *l, uint32_t array, Dtype dtype, const int64_t *step, const int64_t *outer, int64_t off, Access *a)
 {
     int item = dtype_info[dtype].bytes;
     if (l->err->kind) return 0;                               /* a loop may have no axis */
     a->array = (uint16_t)array;
-    a->off_arg = -1;
-    if (off >= -128 && off <= 128) a->off_lit = off;
-    else a->off_arg = stride_arg(l, off, -1);
     for (int i = 0; i < l->nloops; i++) {
         a->coef[l->loop[i].axis] = coef_of(l, step[i], item, i);
         if (!l->k->axes.at[l->loop[i].axis].block) continue;
         a->outer[l->loop[i].axis] = (Coef){ .kind = step[i] ? COEF_SAME : COEF_ZERO };
         if (outer && outer[i] >= 0) a->outer[l->loop[i].axis] = coef_of(l, outer[i], item, i);
     }
+    set_offset(l, a, off, item);
     return kernel_access(l->arena, l->k, a);
 }
 

@@ -119,6 +119,16 @@ def foreign_class(cls):
     return foreign(cls.__module__) and (cls.__module__ != "types" or getattr(types, cls.__name__, None) is cls)
 
 
+def library(module):
+    """Whether a module (by name) was installed: of its code only data counts; functions, classes and what is missing stay as they are."""
+    file = getattr(sys.modules.get(module) if isinstance(module, str) else None, "__file__", None) or ""
+    return "site-packages" in file or "dist-packages" in file
+
+
+def is_code(value):
+    return isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type, types.ModuleType, np.ufunc))
+
+
 def draws(value):
     """Whether a value is a source of random numbers: a module of them, a generator, or a method of one."""
     if isinstance(value, types.ModuleType):
@@ -240,12 +250,12 @@ class Walk:
             self.probe(step, value, context_value, context_value(value))
         elif isinstance(value, types.ModuleType):
             if not foreign(value.__name__):
-                self.waiting.append((self.root(value), value))
+                self.waiting.append((None if library(value.__name__) else self.root(value), value))
             elif value is os and "environ" in self.attributes:
                 self.visit(None, os.environ)
         elif isinstance(value, type):
             if not foreign_class(value):
-                self.waiting.append((self.root(value), value))
+                self.waiting.append((None, value))
         else:
             self.instance(self.root(value) if step is None else step, value)
 
@@ -272,6 +282,8 @@ class Walk:
 
     def instance(self, step, value):
         cls = type(value)
+        if library(cls.__module__) and any(hasattr(cls, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
+            return                          # an array of another library: its memory is read at every call
         if has_memory(value):
             self.probe(step, value, bytes_of, ())
         elif issubclass(cls, (dict, list, set, frozenset, tuple)) or foreign_class(cls) and issubclass(cls, Collection):
@@ -294,23 +306,33 @@ class Walk:
         if foreign(f.__module__):
             return
         names = names_of(f.__code__)
+        self.attributes |= names.attributes
+        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
+            if name in names.cells:
+                self.cell(f, name, cell)
+        if hasattr(f, "__wrapped__"):
+            self.visit(None, f.__wrapped__)
+        if library(f.__module__):
+            self.globals_of_library(f, names)
+            return
         step = self.root(f)
         self.add(FUNCTION, step, None, (f.__code__,) if step == 0 else (f.__code__, f.__defaults__, f.__kwdefaults__))
         if step:                            # the defaults of the jitted function itself are its arguments
             for part in (f.__defaults__, f.__kwdefaults__):
                 self.visit(None, part)
         self.waiting.append((step, f))
-        if hasattr(f, "__wrapped__"):
-            self.visit(None, f.__wrapped__)
-        self.attributes |= names.attributes
         self.asked |= names.asked
         self.any |= names.any
         self.memory |= names.memory
         self.imported(f, names)
         self.globals_of(f, names)
-        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
-            if name in names.cells:
-                self.cell(f, name, cell)
+
+    def globals_of_library(self, f, names):
+        for name in sorted(names.globals & f.__globals__.keys()):
+            value = f.__globals__[name]
+            if (id(f.__globals__), name) not in self.known:
+                self.known.add((id(f.__globals__), name))
+                self.visit(None if is_code(value) else self.add(GLOBAL, self.root(f.__globals__), name, value), value)
 
     def globals_of(self, f, names):
         if not names.globals:
@@ -356,9 +378,12 @@ class Walk:
     def attributes_of(self, step, value):
         """Steps to the attributes, of those the code mentions, that an object, a class or a module has or may get."""
         if isinstance(value, type):
-            self.class_attributes(step, value)
+            self.class_attributes(value)
             return
         own = own_dict(value)
+        if step is None:
+            self.library_attributes(value, own)
+            return
         if self.any and own is not None and not isinstance(value, types.ModuleType) and (id(value), None) not in self.known:
             self.known.add((id(value), None))
             self.add(ITEMS, self.add(DICT, step, None), flat(own))
@@ -367,6 +392,12 @@ class Walk:
         for name in sorted(self.attributes):
             if (id(value), name) not in self.known:
                 self.attribute(step, value, own, name)
+
+    def library_attributes(self, module, own):
+        for name in sorted(self.attributes & own.keys()):
+            if (id(module), name) not in self.known:
+                self.known.add((id(module), name))
+                self.visit(None if is_code(own[name]) else self.add(OWN, self.root(module), name, own[name]), own[name])
 
     def attribute(self, step, value, own, name):
         found = lookup(type(value), name)
@@ -387,26 +418,28 @@ class Walk:
 
     def may_come(self, value, name, found):
         """Whether an attribute of the object itself would be found instead of what is found now."""
-        if foreign_class(type(value)) and found is not MISSING:
+        if (foreign_class(type(value)) or library(type(value).__module__)) and found is not MISSING:
             return False
         if found is MISSING:
             return name in self.asked or lookup(type(value), "__getattr__") is not MISSING
         return not hasattr(type(found), "__set__")
 
-    def class_attributes(self, step, cls):
+    def class_attributes(self, cls):
         """One step for all that the code can find in a class and its bases."""
         names = tuple(sorted(self.attributes))
         if (id(cls), names) in self.known:
             return
         self.known.add((id(cls), names))
-        own = [k for k in cls.__mro__ if not foreign_class(k)]
+        bases = [k for k in cls.__mro__ if not foreign_class(k)]
+        own = [k for k in bases if not library(k.__module__)]
         special = {n for k in own for n, v in k.__dict__.items() if n[:2] == n[-2:] == "__" and isinstance(v, types.FunctionType)}
         held = [cls.__mro__]
         for name in sorted({*names, *special}):
             for k in own:
                 held += k, name, k.__dict__.get(name, MISSING)
-        self.classes[cls] = step, tuple(held)
-        for value in held[3::3]:
+        if own:
+            self.classes[cls] = self.root(cls), tuple(held)
+        for value in [k.__dict__[name] for name in sorted({*names, *special}) for k in bases if name in k.__dict__]:
             if draws(value):
                 raise _core.TraceError(f"the random number generator of {cls.__name__} would be drawn from once, while the function is "
                                        "traced; draw the numbers outside and pass them as an argument")

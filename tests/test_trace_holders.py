@@ -357,6 +357,26 @@ def test_changes_are_seen(make):
         assert g.cache_info().traces <= k + 1
 
 
+def test_installed_packages(tmp_path, monkeypatch):
+    """Their data is followed, their functions are taken as they are: nothing in them is refused that the program does not do."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "installed_for_a_test.py").write_text(
+        "import numpy as np\nK, ITEMS = 1.0, [1.0]\ndef draw(): return np.random.rand()\n"
+        "def scaled(x, noisy=False): return x * K + ITEMS[0] + (draw() if noisy else 0)\n"
+        "class Array:\n    a = np.arange(4.0)\n    __array_interface__ = property(lambda self: self.a.__array_interface__)\n")
+    monkeypatch.syspath_prepend(folder)
+    import installed_for_a_test as package
+    array = package.Array()
+    f = lambda x: package.scaled(x) + np.asarray(array)
+    g = pyxla.jit(f)
+    for k, change in enumerate([lambda: None, attribute(package, "K", 2.0), item(package.ITEMS, 0, 3.0), attribute(package, "ITEMS", [4.0]), item(array.a, 0, 5.0)]):
+        change()
+        for _ in range(2):
+            np.testing.assert_array_equal(g(X), f(X), err_msg=str(k))
+    assert g.cache_info().traces == 4
+
+
 def test_own_defaults_are_arguments():
     def f(x, k=1.0, *, c=2.0):
         return x * k + c

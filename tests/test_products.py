@@ -351,6 +351,19 @@ def test_a_matrix_of_several_products_is_packed_once():
     check(g, *args[::2], rtol=1e-12)
 
 
+@pytest.mark.parametrize("m,k", [(70, 1100), (250, 1100), (128, 390), (65, 385)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_large_matrices_that_few_rows_use(m, k, dtype):
+    """B is packed block by block inside the product."""
+    n = 1 << 22 >> (k > 1000) * 2 >> (dtype == "float64")
+    n = n // k + 5
+    a, b, c = sample((m, k), dtype, 1), sample((k, n), dtype, 2), sample(n, dtype, 3)
+    assert pyxla.jit(lambda a, b: a @ b).lower(a, b).compile().launches <= 2
+    bounded(lambda a, b: a @ b, a, b, k=k)
+    bounded(lambda a, b, c: np.maximum(a @ b + c, 0), np.asfortranarray(a), b, c, k=k)
+    bounded(lambda a, b: a @ (b * 2 - b), a, b[::-1], k=k)
+    bounded(lambda a, b: a @ b[:, ::-1], a, b, k=k)
+
 # ---- products of bytes ----
 
 @pytest.mark.parametrize("left", ["int8", "uint8"])

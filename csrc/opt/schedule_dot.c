@@ -20,6 +20,8 @@ enum {
     SHORT_K = 32,                /* columns are so short that C is the larger part of the traffic */
     PACK_ROWS = 64,              /* rows of the packed operand per grid point */
     LINE = 64,                   /* bytes of a cache line */
+    INSIDE_ROWS = 256,           /* so few rows use a block of B once: it is packed for them alone */
+    INSIDE_VECTORS = 12,         /* columns of such a block */
     WORD = 4,                    /* bytes that are multiplied at once */
 };
 
@@ -27,6 +29,7 @@ typedef struct {
     Id id, buffer;               /* the node; the buffer it is read from, 0: it is computed while it is packed */
     Map map;                     /* of the node, over the domain and k */
     int64_t step[MAX_DOMAIN + 1], outer[MAX_DOMAIN + 1], off;     /* bytes by loop, between blocks (-1: in proportion), of element 0 */
+    bool varies;                 /* it may be another matrix in each run */
     int row, line;               /* packed: the loops that its rows and lines run along; line < 0: it is read in place */
 } Operand;
 
@@ -40,6 +43,7 @@ typedef struct {
     int32_t block[MAX_DOMAIN + 1];                                /* by loop, 0: not blocked */
     uint32_t bits;               /* of the statement's d */
     uint8_t rows;                /* of the micro-kernel's tile, 0: its own choice */
+    bool inside;                 /* B is packed in the product's own launch, block by block, into scratch */
     const Root *direct;          /* the product goes there and nowhere else */
     Operand a, b;
     int iv;                      /* the product after (0: there is none): the loop of its columns; its right operand */
@@ -81,6 +85,7 @@ static void read_leaves(Product *p, Id id, const Map *m, int *most, Operand *o)
         return;
     }
     int64_t step[MAX_DOMAIN], off, moving = 0;
+    o->varies |= n->op != OP_input || !p->gr->in[node_attr(g, id)[0]].constant;
     lower_steps(&p->l, from, n->op == OP_input ? m : &in, step, &off);
     for (int k = 0; k < MAX_DOMAIN; k++) moving += step[k] != 0;
     if (moving <= *most) return;
@@ -120,6 +125,7 @@ static void find_operand(Product *p, Id id, const int8_t *axis, Operand *o)
         return;
     }
     o->buffer = id;
+    o->varies = node_at(g, id)->op != OP_input || !p->gr->in[node_attr(g, id)[0]].constant;
     Map whole = o->map;
     o->map = m;
     read_in_place(p, o);
@@ -351,6 +357,27 @@ static void choose(Product *p)
     }
 }
 
+/* Whether B goes through the caches once: a large matrix that few rows use, that is no constant (whose packed form is kept), that no other product
+ * reads and whose rows are read as they lie. */
+static bool packs_inside(const Product *p)
+{
+    const Target *t = p->gr->target;
+    const Group *gp = p->l.gp;
+    const int32_t *knob = p->gr->knobs.at;
+    int of[MAX_DOMAIN + 1];
+    if (p->b.line != p->in || p->m > INSIDE_ROWS || gp->reduced || gp->then || gp->sum || !p->b.varies || p->gr->info[p->b.id].uses > 1) return false;
+    if (knob[KNOB_pack_b] || knob[KNOB_rows] || knob[KNOB_columns] || knob[KNOB_depth]) return false;
+    return p->b.step[p->in] == p->item && p->k * p->n * p->item > 2 * (int64_t)t->l2 && pack_loops(p, &p->b, of) == 2;
+}
+
+static void choose_inside(Product *p)
+{
+    int64_t lanes = p->gr->target->vector_bytes / p->item;
+    p->inside = true;
+    p->block[p->im] = 0;
+    p->block[p->in] = even_block(p->n, INSIDE_VECTORS * (lanes ? lanes : 1), PANEL * (lanes ? lanes : 1));
+}
+
 /* ---- knobs ---- */
 
 enum { KNOB_SCRATCH = 4 << 20 };         /* most bytes of a tile that knobs may ask for */
@@ -448,19 +475,27 @@ static void finish_tile(Product *p)
     kernel_close(l->k, rows);
 }
 
+/* Sets the tile, or the block of the result, to 0. */
+static void clear(Product *p, uint32_t c)
+{
+    Lower *l = &p->l;
+    uint32_t in[3];
+    int k = 0;
+    in[k++] = open_loop(l, p->im, p->block[p->im] ? PART_WITHIN : PART_WHOLE, 0, false);
+    if (p->block[p->in] && l->gp->reduced) in[k++] = open_loop(l, p->in, PART_BLOCKS, 0, false);
+    in[k++] = open_loop(l, p->in, p->block[p->in] ? PART_WITHIN : PART_WHOLE, l->vec == p->in ? l->lanes : 0, false);
+    lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = c, .b = kernel_const(l->arena, l->k, node_at(p->gr->g, p->dot)->dtype, 0) });
+    close_all(l, in, k);
+}
+
 static bool is_summed(const Product *p, int i) { return p->l.loop[i].domain < MAX_DOMAIN && p->l.gp->summed >> p->l.loop[i].domain & 1; }
 
 /* Sets the tile of a sum of products to 0, and opens the loops around the product that adds; how many, their FORs in at. */
 static int open_sum(Product *p, uint32_t c, uint32_t *at)
 {
     Lower *l = &p->l;
-    uint32_t in[3];
-    int n = 0, k = 0;
-    in[k++] = open_loop(l, p->im, p->block[p->im] ? PART_WITHIN : PART_WHOLE, 0, false);
-    if (p->block[p->in] && l->gp->reduced) in[k++] = open_loop(l, p->in, PART_BLOCKS, 0, false);
-    in[k++] = open_loop(l, p->in, p->block[p->in] ? PART_WITHIN : PART_WHOLE, l->vec == p->in ? l->lanes : 0, false);
-    lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = c, .b = kernel_const(l->arena, l->k, node_at(p->gr->g, p->dot)->dtype, 0) });
-    close_all(l, in, k);
+    int n = 0;
+    clear(p, c);
     for (int i = 0; i < l->nloops; i++)
         if (is_summed(p, i)) at[n++] = open_loop(l, i, PART_WHOLE, 0, false);
     return n;
@@ -543,6 +578,28 @@ static void multiply_rows(Product *p)
         .axis_k = (uint16_t)l->loop[p->in].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = l->then_tile - 1, .c = read_operand(l, &p->v) });
 }
 
+/* Packs a block of B into scratch, inside a loop over the blocks of k if there are any, around a product that then adds; its access. */
+static uint32_t pack_inside(Product *p, uint32_t c, uint32_t *at, int *n)
+{
+    Lower *l = &p->l;
+    Dtype dt = node_at(p->gr->g, p->dot)->dtype;
+    int64_t step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1] = { 0 };
+    int32_t depth = p->block[p->ik], columns = p->block[p->in];
+    uint32_t in[2];
+    step[p->in] = p->item;
+    step[p->ik] = row_bytes(columns ? columns : p->n, p->item);
+    if (depth) {
+        clear(p, c);
+        at[(*n)++] = open_loop(l, p->ik, PART_BLOCKS, 0, false);
+    }
+    uint32_t b = lower_strided(l, lower_scratch(l, dt, (depth ? depth : p->k) * step[p->ik]), dt, step, outer, 0);
+    in[0] = open_loop(l, p->ik, depth ? PART_WITHIN : PART_WHOLE, 0, false);
+    in[1] = open_loop(l, p->in, columns ? PART_WITHIN : PART_WHOLE, l->lanes, false);
+    lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = b, .b = lower_value(l, p->b.id, &p->b.map) });
+    close_all(l, in, 2);
+    return b;
+}
+
 static bool multiply(Product *p, Drafts *out)
 {
     Lower *l = &p->l, loops = *l;
@@ -566,8 +623,9 @@ static bool multiply(Product *p, Drafts *out)
         if (i != p->im && i != p->in && i != p->ik && (!p->iv || i != p->iv) && !is_summed(p, i)) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
     if (p->block[p->im]) at[n++] = open_loop(l, p->im, PART_BLOCKS, 0, true);
     if (p->block[p->in] && !l->gp->reduced) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, true);
-    uint32_t c = target(p), a = read_operand(l, &p->a), b = read_operand(l, &p->b);
+    uint32_t c = target(p), a = read_operand(l, &p->a), b = p->inside ? 0 : read_operand(l, &p->b);
     if (l->gp->sum) nsum = open_sum(p, c, sum);
+    if (p->inside) b = pack_inside(p, c, sum, &nsum);
     lower_stmt(l, (Stmt){ .kind = STMT_DOT, .add = nsum > 0, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
         .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->bits });
     close_all(l, sum, nsum);
@@ -627,6 +685,7 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     apply_knobs(p);
     if (!p->block[p->im] || p->block[p->in] || !p->v.buffer || p->v.step[p->in] <= 0) p->lead = -1;
     if (p->a.line >= 0 && (is_bytes(p) || !repeats(p, &p->a)) && !share_packed(p, &p->a) && !pack(p, &p->a, out)) return false;
-    if (p->b.line >= 0 && !repeats(p, &p->b) && !share_packed(p, &p->b) && !pack(p, &p->b, out)) return false;
+    if (packs_inside(p)) choose_inside(p);
+    else if (p->b.line >= 0 && !repeats(p, &p->b) && !share_packed(p, &p->b) && !pack(p, &p->b, out)) return false;
     return multiply(p, out);
 }

@@ -26,10 +26,11 @@ LOOSE_DTYPES = ["float64", "float64", "float64", "float32", "float32", "complex1
 EXTENTS = [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33]
 # What a jitted function may refuse: np.rint of bool and the like, writes beside a reshaped array of unknown layout, writes to an
 # array that NumPy made of numbers alone (np.isnan(3)).
-REFUSED = ("depends on data", "cannot tell while tracing", "reshaped or flattened", "a store into a captured array")
+REFUSED = ("depends on data", "cannot tell while tracing", "reshaped or flattened", "a store into a captured array", "was changed by NumPy while",
+           "an array that NumPy made of numbers alone", "computed from a large captured array")
 # And of programs with arrays whose size is data: a size as a condition.
 SIZED = re.compile(r"\[[^]]*[<>]|unique|nonzero|argwhere|repeat|compress|extract|bincount|trim_zeros|1d\(")
-REFUSED_SIZES = ("the result of less(int64(), int64())", "the result of equal(int64(), int64())")
+REFUSED_SIZES = ("the result of less(int64(), int64())", "the result of equal(int64(), int64())", "the result of less_equal(int64(), int64())")
 LIMIT = 5000                                                # elements of an array
 # Whose bits NumPy's complex numbers leave open.
 ROUNDED = re.compile(r"\*|/|divide|divmod|%|multiply|abs|sqrt|square|sign\(|kron|cross|@|einsum|median|percentile")
@@ -259,8 +260,9 @@ class Program:
     def scatter(self):
         target, i = self.writable(), self.random.choice(["[0, 0]", "[0, -1]", "[[0], [-1]]"])
         a = self.expression(2)
-        return self.random.choice([f"{target}[{target} > 1] = {self.number()}", f"{target}[{target} > 1] += 1", f"{target}[..., {i}] = {a}", f"{target}[{i}] += {a}", f"np.add.at({target}, {i}, {target}[0])",
-                                   f"{target}[{target} < 0] = {target}[{target} < 0] + 3", f"np.put({target}, {i}, {self.number()})", f"{target}[np.abs({target}) > 1] -= {a}"])
+        one = "1.2345" if self.kind == "loose" else "1"      # no number that a function saturates at
+        return self.random.choice([f"{target}[{target} > {one}] = {self.number()}", f"{target}[{target} > {one}] += 1", f"{target}[..., {i}] = {a}", f"{target}[{i}] += {a}", f"np.add.at({target}, {i}, {target}[0])",
+                                   f"{target}[{target} < 0] = {target}[{target} < 0] + 3", f"np.put({target}, {i}, {self.number()})", f"{target}[np.abs({target}) > {one}] -= {a}"])
 
     def out(self):
         target = self.writable()
@@ -346,7 +348,7 @@ def compare(program, text=None):
         try:
             got = g(*got_args)
         except pyxla.TraceError as e:
-            if any(part in str(e) for part in REFUSED + (REFUSED_SIZES if SIZED.search(text) else ())):
+            if any(part in str(e) for part in REFUSED + (REFUSED_SIZES if program.sized or SIZED.search(text) else ())):
                 return
             raise
         where = f"call {call}: result"
@@ -355,7 +357,8 @@ def compare(program, text=None):
             want_args[k] = got_args[k] = None
         same(want_args, got_args, where=f"call {call}: arguments", **(exact if program.kind == "exact" else loose))
         a, b = aliases(want, want_args), aliases(got, got_args)
-        known = not program.dynamic and not program.sized and not SIZED.search(text)
+        # what is made of a broadcast array has an order of axes that is not known, and a reshape of it is a copy
+        known = not program.dynamic and not program.sized and not SIZED.search(text) and "broadcast_to" not in text
         assert set(b) <= set(a) if not known else a == b, f"call {call}: of results, then arguments, these share memory: {b} instead of {a}"
     if len(text) % 3 == 0:
         with_constants(program, f, g, exact if program.kind == "exact" else loose)
@@ -388,7 +391,10 @@ def with_knobs(program, g):
     try:
         g._replan()
         want_args = program.arguments(0)
-        want = g(*want_args)
+        try:
+            want = g(*want_args)
+        except (ValueError, IndexError):                    # the captured array is another one now, and NumPy does not like it either
+            return
         keys = {row[0] for row in g.lower(*program.arguments(0)).compile()._tunable}
         for key in keys:
             pyxla._core._tuning_set(key, random_knobs(program.random))

@@ -317,3 +317,20 @@ def test_writes_through_reshapes_of_results_in_another_order(form):
                     check(space["f"], np.arange(float(np.prod(shape))).reshape(shape) - 3, calls=1, rtol=1e-12, atol=1e-12)
                 except pyxla.TraceError as e:
                     assert "reshaped or flattened" in str(e)
+
+
+@pytest.mark.parametrize("start", ["x * 2", "x"])
+def test_a_part_of_an_older_version_is_read_after_its_memory_was_written_to(start):
+    """The first column is read before the second update, apart from it, and stored after a third one has written there."""
+    space = {"np": np}
+    exec(f"""def f(x):
+    v = {start}
+    v[0] += 1
+    v[1:, -1] -= 5
+    t, u = v[:, -1].copy(), v[:, 0].copy()
+    v[:, 0] = t
+    v[:, -1] = u
+    return v
+""", space)
+    for shape in ((2, 3), (3, 3), (2, 8, 4), (4, 5)):
+        check(space["f"], np.arange(float(np.prod(shape))).reshape(shape))

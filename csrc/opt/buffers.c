@@ -17,6 +17,7 @@ typedef struct {
     Id *final;                   /* per input: the buffer that lies in its memory from some launch to the end, 0: none */
     bool *fixed;                 /* per node: a new output, whose strides are decided */
     bool *given;                 /* per output: it lies in the memory of a donated input */
+    uint32_t *latest;            /* per buffer id that another took over: the last group that reads it or an older version in its memory */
     uint32_t checks;             /* the last group with a check or a host call, which may raise */
 } Share;
 
@@ -117,19 +118,48 @@ static bool use_precedes(const Share *s, const Term *t, uint32_t n, const Term *
     return load_precedes(t, store) && t->dtype == store->dtype && map_equal(t->map, store->map);
 }
 
-/* Whether writing c over the memory that holds x loses nothing that is still read. */
-static bool may_overwrite(const Share *s, Id x, Id c)
+/* Whether group n only carries an array over to its new version c. */
+static bool carries_to(const Share *s, uint32_t n, Id c)
+{
+    return s->gr->groups.at[n].carry && s->gr->groups.at[n].roots.at[0].buffer == c;
+}
+
+/* Whether writing c over the memory that holds x, which `next` took over or is to, loses nothing that is still read. */
+static bool keeps(const Share *s, Id x, Id next, Id c)
 {
     if (s->at_end[x]) return false;
     for (uint32_t u = s->first[x]; u; u = s->uses.at[u].next) {
         uint32_t n = s->uses.at[u].group;
-        if (s->gr->groups.at[n].carry && s->gr->groups.at[n].roots.at[0].buffer == c) continue;
+        if (carries_to(s, n, next)) continue;
         for (uint32_t v = s->first[c]; v; v = s->uses.at[v].next) {
             const Term *store = term(s, v);
             if (store->kind == TERM_STORE && !store->carry && !use_precedes(s, term(s, u), n, store, s->uses.at[v].group)) return false;
         }
     }
     return true;
+}
+
+static bool may_overwrite(const Share *s, Id x, Id c) { return keeps(s, x, c, c); }
+
+/* Whether nothing is lost of the versions older than x in its memory: parts of them may be read later than x was written, apart from it. */
+static bool keeps_older(const Share *s, Id x, Id c)
+{
+    const Buffer *at = s->b->at.at;
+    uint32_t writer = first_writer(s, c);
+    for (Id y = at[x].shares, next = x; y && s->latest[y] >= writer; next = y, y = at[y].shares)
+        if (!keeps(s, y, next, c)) return false;
+    return true;
+}
+
+/* Notes that c lies in the memory of x. */
+static void note_version(Share *s, Id c, Id x)
+{
+    Id older = s->b->at.at[x].shares;
+    uint32_t last = older ? s->latest[older] : 0;
+    for (uint32_t u = s->first[x]; u; u = s->uses.at[u].next)
+        if (!carries_to(s, s->uses.at[u].group, c) && s->uses.at[u].group > last) last = s->uses.at[u].group;
+    s->latest[x] = last;
+    s->b->at.at[c].shares = x;
 }
 
 /* The array that update c carries over, or 0. */
@@ -152,9 +182,8 @@ static Id carried_buffer(const Share *s, Id c)
 
 static void take_over(Share *s, Id c, Id x)
 {
-    Buffer *to = &s->b->at.at[c];
-    to->shares = x;
-    memcpy(to->stride, s->b->at.at[x].stride, sizeof to->stride);
+    note_version(s, c, x);
+    memcpy(s->b->at.at[c].stride, s->b->at.at[x].stride, sizeof s->b->at.at[c].stride);
 }
 
 /* Whether all readers of c address it by its axes, so that it may have any strides. */
@@ -201,16 +230,26 @@ static bool write_through(Share *s, Id b, Id input)
 {
     enum { MAX_CHAIN = 4096 };
     Id c = b, x;
-    int steps = 0;
-    if (s->b->at.at[b].shares || s->at_end[b]) return false;
-    while ((x = carried_buffer(s, c)) && x != input && may_have_layout(s, c, input) && !s->b->at.at[x].shares && steps++ < MAX_CHAIN && may_overwrite(s, x, c)) c = x;
+    VEC(Id) chain = { 0 };
+    if (s->b->at.at[b].shares || s->at_end[b] || !vec_push(s->gr->arena, &chain)) return false;
+    chain.at[0] = b;
+    while ((x = carried_buffer(s, c)) && x != input && may_have_layout(s, c, input) && !s->b->at.at[x].shares && chain.len < MAX_CHAIN && may_overwrite(s, x, c)) {
+        Id *at = vec_push(s->gr->arena, &chain);
+        if (!at) return false;
+        *at = c = x;
+    }
     if (x != input && (carried(s, c) || node_at(s->gr->g, c)->op == OP_input)) return false;       /* what it starts from lies elsewhere */
     if (!may_have_layout(s, c, input)) return false;
     /* every older version must be dead when a newer one is written */
     if (first_writer(s, c) <= s->checks || !may_overwrite(s, input, c)) return false;
-    take_over(s, c, input);
-    for (c = b; !s->b->at.at[c].shares; c = x) s->b->at.at[c].shares = x = carried_buffer(s, c);
-    for (c = b; c != input; c = s->b->at.at[c].shares) memcpy(s->b->at.at[c].stride, s->b->at.at[input].stride, sizeof s->b->at.at[c].stride);
+    for (uint32_t i = chain.len; i-- > 0;) {
+        Id older = i + 1 < chain.len ? chain.at[i + 1] : input;
+        note_version(s, chain.at[i], older);
+        if (keeps_older(s, older, chain.at[i])) continue;
+        for (; i < chain.len; i++) s->b->at.at[chain.at[i]].shares = 0;
+        return false;
+    }
+    for (uint32_t i = 0; i < chain.len; i++) memcpy(s->b->at.at[chain.at[i]].stride, s->b->at.at[input].stride, sizeof s->b->at.at[0].stride);
     return true;
 }
 
@@ -230,7 +269,8 @@ static bool has_only_versions(const Share *s, Id memory, Id x, Id final)
 static bool may_take_over(const Share *s, Id c, Id x)
 {
     Id memory = buffers_memory(s->b, x), final = s->final[memory];
-    if (x == final || !has_only_versions(s, memory, x, final) || !may_have_layout(s, c, x) || !may_overwrite(s, x, c)) return false;
+    if (x == final || !has_only_versions(s, memory, x, final) || !may_have_layout(s, c, x)) return false;
+    if (!may_overwrite(s, x, c) || !keeps_older(s, x, c)) return false;
     if (node_at(s->gr->g, memory)->op != OP_input) return true;
     return final && final != c && first_writer(s, c) > s->checks && may_overwrite(s, c, final);
 }
@@ -414,9 +454,10 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
     s.first = arena_alloc(gr->arena, sizeof *s.first * ids);
     s.at_end = arena_alloc(gr->arena, ids);
     s.final = arena_alloc(gr->arena, sizeof *s.final * ids);
+    s.latest = arena_alloc(gr->arena, sizeof *s.latest * ids);
     s.given = arena_alloc(gr->arena, g->outputs.len + 1);
     s.fixed = arena_alloc(gr->arena, gr->nnodes);
-    if (!b || !s.fixed || !s.first || !s.at_end || !s.final || !s.given || !vec_push(gr->arena, &s.uses)) return NULL;
+    if (!b || !s.fixed || !s.first || !s.at_end || !s.final || !s.latest || !s.given || !vec_push(gr->arena, &s.uses)) return NULL;
     b->output = arena_alloc(gr->arena, sizeof(Id) * (g->outputs.len + 1));
     if (!b->output || !init_buffers(gr, b) || !index_terms(&s)) return NULL;
     for (uint32_t n = 1; n < gr->groups.len; n++) {

@@ -19,6 +19,7 @@ from ._args import (
     is_weak,
     scalar,
     to_out,
+    unsupported,
 )
 from .extents import as_value
 from .fancy import Key, axis_bits, from_front, in_range, to_front, unravelled
@@ -42,9 +43,9 @@ def bounded(indices, n, mode):
     """Indices of an axis of extent n by NumPy's `mode`."""
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
-    if n == 0 and indices.size:
+    if not _core.is_extent(n) and n == 0 and indices.size:
         raise IndexError("cannot do a non-empty take from an empty axes.")
-    if n == 0 or mode == "raise":
+    if not _core.is_extent(n) and n == 0 or mode == "raise":
         return in_range(indices, n, 0)
     indices = _core.cast(indices, INT)
     return np.remainder(indices, n) if mode == "wrap" else np.clip(indices, 0, n - 1)
@@ -67,6 +68,9 @@ def take(a, indices, axis=None, out=None, mode="raise"):
 @method("put")
 def put(a, ind, v, mode="raise"):
     if not is_array(a):
+        if isinstance(a, np.ndarray):
+            raise unsupported("np.put of traced values into an array that NumPy made of numbers alone",
+                              "make it from tracers, or an argument")
         raise TypeError(f"argument 1 must be numpy.ndarray, not {type(a).__name__}")
     ind = ravel(integers(ind))
     v = ravel(array(v)) if not is_weak(v) else v

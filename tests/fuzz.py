@@ -94,7 +94,7 @@ class Program:
                 x = np.round(x * 4) / 4 if self.random.random() < 0.5 else x
                 if x.size and self.random.random() < 0.15:
                     x.reshape(-1)[rng.integers(x.size)] = self.random.choice([np.nan, np.inf, -np.inf])
-            return x.astype(dtype)
+            return np.asarray(x.astype(dtype))
         if dtype.kind == "c":
             half = [self.array(shape, "float64") for _ in range(2)]
             z = np.empty(shape, dtype)

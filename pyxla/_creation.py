@@ -94,8 +94,9 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     new = a is not object
     if dtype is not None and a.dtype != dtype:
         a, new = _core.cast(a, np.dtype(dtype)), True
-    if (copy and not new) or _core.is_numpy_scalar(a):
-        a = _core.copy(a[...])
+    if (copy and not new) or _core.is_numpy_scalar(a) or new and order in ("C", "F", "c", "f") and a.ndim > 1:
+        from ._np.manip import ordered
+        a = ordered(a[...], order or "K")
     return _core.reshape(a, (1,) * (ndmin - a.ndim) + a.shape) if a.ndim < ndmin else a
 
 

@@ -143,5 +143,7 @@ PyObject *tracer_derived(Tracer *x, Id node)
     cell_freeze(x->cell);
     if (r)
         cell_freeze(r->cell);
+    if (r && x->cell->origin)
+        cell_copy_of(r->cell, x->cell, LAYOUT_UNKNOWN);
     return (PyObject *)r;
 }

@@ -90,12 +90,31 @@ static bool result_input(Trace *t, Tracer *x, TraceResult *out)
     return (out->view = new_view(t, &v)) != NULL;
 }
 
+/* Whether x is all of a C-ordered array with its axes permuted: in NumPy it has that array's strides. */
+static bool permuted(const Tracer *x)
+{
+    const Map *m = x->map;
+    if (!m || m->parent || m->reshape || m->part || m->rank != m->base_rank || x->cell->layout != LAYOUT_C)
+        return false;
+    uint64_t seen = 0;
+    for (int k = 0; k < m->rank; k++) {
+        if (m->axis[k] < 0 || m->step[k] != 1 || m->start[m->axis[k]] || (m->offset && m->offset[m->axis[k]]))
+            return false;
+        seen |= 1ull << m->axis[k];
+    }
+    const Dim *all = node_shape(x->cell->trace->graph, x->cell->node);
+    for (int k = 0; k < m->rank; k++)
+        if (m->shape[k] != all[m->axis[k]])
+            return false;
+    return seen == (1ull << m->rank) - 1;
+}
+
 /* A result on an array made in the function; results on one array share one output. */
 static bool result_local(Trace *t, Tracer *x, TraceResult *out)
 {
     Cell *c = x->cell;
     View v;
-    if (c->results < 2)
+    if (c->results < 2 && !permuted(x))
         return result_value(t, x, out);
     if (x->map && !view_of(t, x, &v))
         return result_value(t, x, out);

@@ -91,7 +91,7 @@ PyObject *prim_batched(PyObject *m, PyObject *const *args, Py_ssize_t n)
         return t->err.kind ? failed(t) : Py_NewRef(Py_None);
     PyObject *all = PyTuple_New(nroots);
     for (int i = 0; all && i < nroots; i++) {
-        PyObject *x = tracer_array(t, roots[i], LAYOUT_C);
+        PyObject *x = tracer_array(t, roots[i], LAYOUT_INPUTS);
         if (!x)
             Py_CLEAR(all);
         else

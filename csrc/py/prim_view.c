@@ -79,6 +79,14 @@ static Layout reshape_layout(const Tracer *x, const int64_t *shape, int rank, bo
     return layout;
 }
 
+/* What is a copy here and may be a view in NumPy: a snapshot like x. */
+static void snapshot_again(Tracer *copy, const Tracer *x)
+{
+    copy->cell->readonly = copy->cell->whole = true;
+    if (!copy->cell->origin)
+        cell_copy_of(copy->cell, x->cell->origin, LAYOUT_UNKNOWN);
+}
+
 PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank)
 {
     Trace *t = x->cell->trace;
@@ -98,6 +106,8 @@ PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank)
             cell_copy_of(copy->cell, x->cell, LAYOUT_INPUTS);
         if (copy && rank > 1 && x->cell->origin && x->cell->origin_as == LAYOUT_UNKNOWN)
             cell_copy_of(copy->cell, x->cell->origin, LAYOUT_UNKNOWN);    /* an axis of a window that is split is a view in NumPy */
+        if (copy && x->cell->whole)
+            snapshot_again(copy, x);
         return (PyObject *)copy;
     }
     return tracer_view(x, map_reshape(t, x->map, rank, shape, layout));
@@ -109,8 +119,12 @@ static PyObject *tracer_contiguous(Tracer *x)
     if (tracer_dynamic(x))
         return Py_NewRef(x);
     const Trace *t = x->cell->trace;
-    if (x->cell->origin && x->cell->origin_as == LAYOUT_UNKNOWN)
-        return tracer_copy(x);
+    if (x->cell->origin && x->cell->origin_as == LAYOUT_UNKNOWN) {
+        Tracer *copy = (Tracer *)tracer_copy(x);
+        if (copy && x->cell->whole)
+            snapshot_again(copy, x);
+        return (PyObject *)copy;
+    }
     int64_t stride[MAX_RANK], n = 1, offset, unit = x->cell->stride ? dtype_info[tracer_dtype(x)].bytes : 1;
     int rank = tracer_rank(x);
     const int64_t *shape = tracer_shape(x);
@@ -330,11 +344,12 @@ static PyObject *prim_snapshot(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
     Id node, part;
-    Trace *t = prim_arity("snapshot", n, 3, 3) ? op_begin() : NULL;
+    Trace *t = prim_arity("snapshot", n, 3, 4) ? op_begin() : NULL;
     Tracer *x = prim_operand(t, args[0], &node), *of = x ? prim_operand(t, args[1], &part) : NULL;
     Tracer *r = of ? (Tracer *)tracer_array(t, node, args[2] == Py_True ? tracer_layout(of) : LAYOUT_UNKNOWN) : NULL;
     if (r) {
         r->cell->readonly = true;
+        r->cell->whole = n == 4;
         cell_copy_of(r->cell, of->cell, LAYOUT_UNKNOWN);
     }
     Py_XDECREF(x);

@@ -25,6 +25,7 @@ struct Cell {
     int input;                    /* LEAF, CAPTURED: graph input; else -1 */
     uint8_t owner, layout;
     bool readonly;
+    bool whole;                   /* of a snapshot: each element once at most, so that NumPy's reshape of it may be a view */
     bool frozen;                  /* an array with a run-time extent that has what NumPy makes a view of, or is one */
     const int64_t *stride;        /* bytes, of an input that is not C-contiguous; else NULL */
     int results, output;          /* while finishing: results that show this array, its graph output (-1: none yet) */

@@ -24,6 +24,9 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
         needed = set(result).union(*[t for _, t in work])
         work.append(einsum_pair(a, ta, b, tb, needed))
     x, t = einsum_keep(*work[0], set(result))
+    x = _core.copy(x) if len(operands) > 1 and x.ndim > 1 else x
+    for operand in operands:                            # NumPy orders the axes as theirs
+        x = _core.follow(x, operand)
     x = _core.transpose(x, tuple(t.index(c) for c in result)) if t != result else x
     return to_out(scalar(x) if x.ndim == 0 else x, out, "unsafe" if casting == "unsafe" else "same_kind")
 

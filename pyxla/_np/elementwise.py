@@ -5,6 +5,7 @@ import numpy as np
 
 from .. import _core
 from ._args import BOOL, FLOAT, NoValue, array, common, is_array, is_weak, numpys, result_type, scalar, to_out, unsupported
+from .manip import ordered
 
 implements, method = _core.implements, _core.method
 
@@ -108,8 +109,8 @@ def astype_method(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
     if not np.can_cast(a.dtype, dtype, casting):
         raise TypeError(f"Cannot cast array data from {a.dtype!r} to {dtype!r} according to the rule '{casting}'")
     if a.dtype == dtype:
-        return _core.copy(a) if copy else a
-    return _core.cast(a, dtype)
+        return ordered(a, order) if copy else a
+    return _core.cast(a, dtype) if order in ("K", "k") or a.ndim < 2 else ordered(_core.cast(a, dtype), order)
 
 
 @implements(*numpys("astype"))

@@ -251,7 +251,10 @@ def getitem(x, key):
     items = key if isinstance(key, tuple) else (key,)
     if all(basic(item) for item in items):
         part = part_of(x, items)
-        return _core.freeze(part) if is_dynamic(x) else _core.snapshot(part, x, True)
+        if not part.ndim:
+            return part
+        part = _core.snapshot(part, x, True, True)
+        return _core.freeze(part) if is_dynamic(x) else part
     k = Key(x, tuple(plain_number(item) for item in items))
     if not k.arrays:                                                  # 0-d arrays as integers: a copy
         return _core.copy(k.view()) if np.ndim(k.view()) else k.view()

@@ -77,12 +77,37 @@ def flatten(a, order="C"):
 
 @method("copy")
 def copy_method(a, order="C"):
-    return _core.copy(a, order in ("C", "c"))
+    return ordered(a, order)
 
 
 @implements(np.copy)
 def copy(a, order="K", subok=False):
-    return _core.copy(array(a)[...])
+    return ordered(array(a)[...], order)
+
+
+def ordered(a, order):
+    """A copy in the memory order 'C', 'F', 'K' (as a's axes are ordered) or 'A' (F if a is, else C)."""
+    order = (order or "C").upper()
+    if order not in "CFKA":
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
+    if order == "A" and a.ndim > 1:
+        strides = _core.strides(a)
+        if strides is None:
+            raise unsupported("a copy with order='A' of an array whose memory layout is not known", "give 'C' or 'F'")
+        order = "F" if strides == f_strides(a.shape, a.dtype.itemsize) else "C"
+    if order == "F" and a.ndim > 1:
+        back = tuple(range(a.ndim))[::-1]
+        return _core.transpose(_core.copy(_core.transpose(a, back), True), back)
+    return _core.copy(a, order != "K")
+
+
+def f_strides(shape, size):
+    """The strides of an array in Fortran order."""
+    out = []
+    for n in shape:
+        out.append(size)
+        size *= n
+    return tuple(out)
 
 
 @implements(np.transpose, np.permute_dims)

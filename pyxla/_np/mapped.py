@@ -38,7 +38,7 @@ def mapped(function, arrays, shape, rank, wrap):
     if not all(map(_core.is_concrete, arrays)):
         rows = [row_like(a.dtype, a.shape[rank:], arrays) for a in arrays]
         # No stores into a placeholder: they would have to change the array.
-        r = function(*(wrap(_core.snapshot(row, a, True)) if row.ndim else wrap(row) for row, a in zip(rows, arrays)))
+        r = function(*(wrap(_core.snapshot(row, a, True, True)) if row.ndim else wrap(row) for row, a in zip(rows, arrays)))
         values = r if isinstance(r, tuple) else (r,)
         out = _core.batched(tuple(map(array, values)), tuple(rows), tuple(arrays), shape)
         if out is not None:
@@ -87,7 +87,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
     (r,), _ = mapped(call, [rows], shape, len(shape), lambda row: row)
     n, inner = len(shape), r.ndim - len(shape)
-    return _core.copy(_core.transpose(r, (*range(axis), *range(n, n + inner), *range(axis, n))))
+    return _core.transpose(_core.copy(r, True), (*range(axis), *range(n, n + inner), *range(axis, n)))
 
 
 # ---- vectorize ----

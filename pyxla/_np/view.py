@@ -27,9 +27,9 @@ def view(a, dtype=None, type=None):
             raise unsupported("the view of a NumPy scalar as a dtype of another size", "use an array")
         return scalar(same_size(a[...], dtype))
     if dtype.itemsize == a.dtype.itemsize:
-        return _core.snapshot(same_size(a, dtype), a, True)
+        return _core.snapshot(same_size(a, dtype), a, True, True)
     check_axis(a, dtype)
-    return _core.snapshot(smaller(a, dtype) if dtype.itemsize < a.dtype.itemsize else larger(a, dtype), a, True)
+    return _core.snapshot(smaller(a, dtype) if dtype.itemsize < a.dtype.itemsize else larger(a, dtype), a, True, True)
 
 
 def check_axis(a, dtype):

@@ -1,0 +1,221 @@
+"""The memory order of results: whether what is reshaped of them is a view shows when it is written to, and new arrays have the strides asked for."""
+import warnings
+
+import numpy as np
+import pytest
+from checking import same
+
+import pyxla
+
+BASE = np.random.default_rng(0).standard_normal((3, 4, 5))
+EXPRESSIONS = """
+np.fft.fft(x, axis=0)
+np.fft.fft(x)
+np.fft.rfft(x, axis=1)
+np.fft.ifft(x, axis=1)
+np.fft.fftn(x)
+np.fft.fft2(x)
+np.fft.irfft(x, axis=0)
+np.fft.fftshift(x)
+np.einsum('ijk->kji', x)
+np.einsum('ijk->ji', x)
+np.einsum('iij->ij', x[:, :3])
+np.einsum('ijk,ijk->ij', x, x)
+np.einsum('ijk,k->ji', x, x[0, 0])
+np.diagonal(x)
+np.diagonal(x, axis1=1, axis2=2)
+x.diagonal(1)
+np.einsum('ijk->jki', x)
+np.sort(x, axis=0)
+np.sort(x)
+np.argsort(x, axis=1)
+np.cumsum(x, 0)
+np.cumsum(x)
+np.sum(x, 1)
+np.mean(x, 0)
+np.max(x, 2)
+np.argmax(x, 0)
+x * 2
+x + x.transpose(0, 1, 2)
+x + 1j
+np.sin(x)
+np.where(x > 0, x, 0)
+np.clip(x, 0, 1)
+np.transpose(x)
+x.T
+x.swapaxes(0, 1)
+np.moveaxis(x, 0, 2)
+np.rollaxis(x, 2)
+np.flip(x)
+np.rot90(x)
+np.roll(x, 1)
+np.roll(x, 1, 0)
+x.reshape(12, 5)
+x.ravel()
+x.ravel('F')
+x.flatten('F')
+x.copy()
+x.copy('K')
+x.copy('A')
+x.copy('F')
+np.copy(x)
+np.array(x)
+np.array(x, order='C')
+np.array(x, order='F')
+x.astype('f4')
+x.astype('f4', order='C')
+np.asfortranarray(x)
+np.ascontiguousarray(x)
+np.concatenate([x, x])
+np.concatenate([x, x], 1)
+np.stack([x, x])
+np.stack([x, x], -1)
+np.vstack([x, x])
+np.dstack([x, x])
+np.tile(x, 2)
+np.repeat(x, 2, 0)
+np.pad(x, 1)
+np.take(x, [0, 1], 0)
+np.take(x, [0, 1], 2)
+x[[0, 1]]
+x[:, [0, 1]]
+x[:, :, [0, 1]]
+x[[0, 1], :, [0, 1]]
+x[x[:, 0, 0] < 9]
+x[:, x[0, :, 0] < 9]
+x[None]
+x[..., None]
+x[::2, 1]
+x[0]
+x[:, 0]
+np.zeros_like(x)
+np.ones_like(x)
+np.full_like(x, 3)
+np.zeros_like(x, order='C')
+np.diff(x, axis=0)
+np.gradient(x)[0]
+np.gradient(x)[1]
+x @ x.transpose(0, 2, 1)
+np.matmul(x, x.transpose(0, 2, 1))
+np.dot(x, x[0].T)
+np.tensordot(x, x, ([0], [0]))
+np.inner(x[0], x[1])
+np.outer(x[0], x[1])
+np.kron(x[0], x[1])
+np.cross(x[..., :3], x[..., :3])
+np.linalg.inv(x[:, :3, :3])
+np.linalg.qr(x)[0]
+np.linalg.svd(x)[0]
+np.linalg.svd(x)[2]
+np.linalg.eigh(x[:, :3, :3])[1]
+np.linalg.solve(x[:, :3, :3], x[:, :3])
+np.linalg.cholesky(np.eye(3) + 0 * x[:, :3, :3])
+np.meshgrid(x[0, 0], x[0, 1])[0]
+np.meshgrid(x[0, 0], x[0, 1], indexing='ij')[0]
+np.indices((2, 3))[0] * 1
+np.mgrid[0:2, 0:3]
+np.mgrid[0:2, 0:3][0] + x[0, 0, 0]
+np.tril(x)
+np.triu(x)
+np.broadcast_to(x, (2, 3, 4, 5))
+np.expand_dims(x, 1)
+np.squeeze(x[:, :1])
+np.atleast_3d(x[0])
+np.split(x, 3)[1]
+np.array_split(x, 2, 1)[0]
+np.nan_to_num(x)
+np.round(x, 1)
+np.real(x)
+np.imag(x + 1j)
+(x + 1j).real
+np.conj(x)
+np.angle(x)
+np.interp(x, [0, 1], [0, 1])
+np.select([x > 0], [x])
+np.choose(x > 0, [x, x])
+np.median(x, 0)
+np.percentile(x, 30, axis=1)
+np.partition(x, 1, axis=0)
+np.unique(x)
+np.digitize(x, [0, 1])
+np.bincount((x[0, 0] > 0).astype(int))
+np.apply_along_axis(np.sum, 0, x)
+np.apply_along_axis(np.cumsum, 0, x)
+np.cov(x[0])
+np.corrcoef(x[0])
+np.delete(x, 1, 0)
+np.insert(x, 1, 0, axis=1)
+np.trapezoid(x, axis=0)
+np.cumulative_sum(x, axis=0)
+np.nanmean(x, 0)
+np.nancumsum(x, 1)
+np.vectorize(lambda a: a + 1)(x)
+np.logaddexp(x, x)
+np.divmod(x, 2)[0]
+np.modf(x)[1]
+np.frexp(x)[0]
+np.ldexp(x, 2)
+np.lib.stride_tricks.sliding_window_view(x, 2, 0)
+np.packbits(x > 0, 0)
+np.unwrap(x, axis=0)
+np.i0(x)
+np.sinc(x)
+np.heaviside(x, 0)
+np.fix(x)
+np.isin(x, [1])
+np.take_along_axis(x, np.argsort(x, 0), 0)
+np.compress([1, 0, 1], x, 0)
+np.extract(x > 0, x)
+np.argwhere(x > 0)
+np.nonzero(x)[0]
+np.ediff1d(x)
+np.resize(x, (2, 3))
+np.trim_zeros(x[0, 0])
+np.block([[x[0], x[1]]])
+np.column_stack([x[0], x[1]])
+x.view('int64')
+np.add.outer(x[0], x[1])
+np.add.accumulate(x, 1)
+np.multiply.reduce(x, 1)
+np.add.reduceat(x, [0, 1], 1)
+""".strip().splitlines()
+
+
+def layouts():
+    return {"C": BASE.copy(), "F": BASE.copy("F"), "T": np.ascontiguousarray(BASE.transpose(1, 2, 0)).transpose(2, 0, 1),
+            "step": np.repeat(BASE, 2, 2)[:, :, ::2]}
+
+
+@pytest.mark.parametrize("line", EXPRESSIONS)
+def test_written_reshapes(line):
+    space = {"np": np}
+    exec(f"def f(x):\n    y = {line}\n    v = y.ravel()\n    v[...] = 7\n    return y, v\n"
+         f"def g(x):\n    y = {line}\n    v = y.T.reshape(-1)\n    v[...] = 7\n    return y, v\n", space)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in layouts():
+            for f in (space["f"], space["g"]):
+                theirs, mine = layouts()[name], layouts()[name]
+                try:
+                    want = f(theirs)
+                except ValueError:                      # read-only
+                    continue
+                try:
+                    got = pyxla.jit(f)(mine)
+                except pyxla.UnsupportedError:          # the layout is not known while the function is traced
+                    continue
+                except ValueError:
+                    assert "_view" in line or "diagonal" in line or "broadcast" in line
+                    continue
+                same([want, theirs], [got, mine], rtol=1e-10, signs=False, where=f"{line} of {name}")
+
+
+@pytest.mark.parametrize("line", ["x.copy('F')", "x.copy()", "x.copy('K')", "x.copy('A')", "np.copy(x, 'F')", "np.array(x, order='C')", "np.array(x, order='F')",
+                                  "np.asfortranarray(x)", "np.ascontiguousarray(x)", "x.astype('f4', order='C')", "x.astype('f4', order='F')",
+                                  "np.apply_along_axis(np.cumsum, 0, x)", "(x + 1).copy().T"])
+def test_orders_asked_for(line):
+    f = eval(f"lambda x: {line}", {"np": np})
+    for x in layouts().values():
+        want, got = f(x), pyxla.jit(f)(x)
+        same(want, got, rtol=1e-12)
+        assert got.strides == want.strides

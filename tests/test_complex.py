@@ -2,7 +2,7 @@
 products; over layouts, and interpreter and machine code alike (the whole file runs at every instruction-set level)."""
 import numpy as np
 import pytest
-from checking import check, check_error, clone, layouts, same, sample
+from checking import OLD, check, check_error, clone, layouts, same, sample
 
 import pyxla
 
@@ -92,6 +92,8 @@ def test_functions(name, dtype):
             bad = wild(plain, got) & wild(want.astype(plain.dtype), got)
             if name in ("multiply", "square"):      # inf - inf hangs on the machine's fused operations in NumPy
                 bad &= np.abs(args[0]) * np.abs(args[-1]) < info.max
+            if OLD and name == "arccosh":            # of 0 + nan j
+                bad &= ~np.isnan(args[0].imag)
         assert not bad.any(), (args[0][bad][:3], plain[bad][:3], got[bad][:3])
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checking import check, check_error, clone, sample
+from checking import OLD, check, check_error, clone, sample
 
 ARRAYS = {
     "X": sample((3, 4), "float64", 1), "Y": sample((3, 4), "float64", 2), "F": sample((3, 4), "float32", 3), "I": sample((3, 4), "int32", 4),
@@ -26,6 +26,8 @@ def function_of(line):
 
 @pytest.mark.parametrize("line", LINES)
 def test_form(line):
+    if OLD and "mode='what'" in line:
+        pytest.skip("NumPy takes any word")
     f, args = function_of(line)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -1,7 +1,7 @@
 """NumPy's functions and methods, each in the forms that people write, against NumPy."""
 import numpy as np
 import pytest
-from checking import FLOATS, check, check_error, clone, layouts, sample
+from checking import FLOATS, OLD, check, check_error, clone, layouts, sample
 
 X = sample((3, 4), "float64", 1)
 Y = sample((3, 4), "float64", 2)
@@ -17,7 +17,6 @@ U = sample((4, 3), "uint8", 9)
 N = np.array([[1.0, np.nan, 3.0, np.inf], [np.nan, np.nan, -2.0, 5.0], [0.0, -np.inf, 1.0, np.nan]])
 E0 = np.zeros((0, 3))
 SQ = sample((4, 4), "float64", 10)
-OLD = np.lib.NumpyVersion(np.__version__) < "2.3.0"         # some forms below came later than NumPy 2.0
 
 # One line each: a function of the arrays named by its parameters.
 SHAPE = [

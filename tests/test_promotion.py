@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from checking import OLD
 
 import pyxla
 
@@ -36,7 +37,8 @@ def test_pairs(op, x):
     for y in DTYPES:
         b = np.ones(2, y)
         assert traced(lambda a, b: f(a, b), a, b) == outcome(f, a, b), y
-        assert traced(lambda a, b: f(a, b), a, b[0]) == outcome(f, a, b[0]), f"scalar {y}"
+        if not (OLD and op == "pow"):               # array ** scalar had a way of its own
+            assert traced(lambda a, b: f(a, b), a, b[0]) == outcome(f, a, b[0]), f"scalar {y}"
 
 
 @pytest.mark.parametrize("x", DTYPES)

@@ -57,7 +57,7 @@ def test_errors(f):
     check_error(f, *arguments(f))
 
 
-@pytest.mark.parametrize("f", [np.roots, lambda v: np.polymul(v, v), lambda v: np.polydiv(v, v), lambda v: np.poly(v * 1j)])
+@pytest.mark.parametrize("f", [np.roots, lambda v: np.poly(v * 1j)])
 def test_what_depends_on_the_data_is_refused(f):
     with pytest.raises(UnsupportedError):
         pyxla.jit(f)(V)

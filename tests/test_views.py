@@ -140,3 +140,30 @@ def test_index_that_is_data_through_reshapes(k):
         return np.outer(v, v[..., 0])[0, k], v[:, :1].T[0, k], v[:, 2:].reshape(-1)[k], v.reshape(4, 2)[k], (v[:, ::2] * 2).ravel()[k], v.reshape(2, 1, 2, 2)[k, 0]
 
     check(f, np.array([0.3, -0.4, 1.0, 2.0]), k)
+
+
+@pytest.mark.parametrize(("dtype", "shape"), [("u1", (15,)), ("u1", (300,)), ("i1", (9, 40)), ("?", (130, 33))])
+def test_fields_of_records_of_three_bytes(dtype, shape):
+    """All three bytes of a record are loaded at once; some of them, more of them and those of a part are not."""
+    x = np.random.default_rng(3).integers(0, 2 if dtype == "?" else 127, (*shape, 3)).astype(dtype)
+    wide = np.random.default_rng(4).integers(0, 2 if dtype == "?" else 127, (*shape, 4)).astype(dtype)
+
+    def grey(x):
+        return x[..., 0] * 0.25 + x[..., 1] * 0.5 + x[..., 2] * 0.125
+
+    def narrow(x):
+        return (x[..., 2] | x[..., 0]) & x[..., 1]
+
+    def next_to(x):
+        return x[1:, ..., 0] * 2.0 + x[:-1, ..., 1] - x[1:, ..., 2] + x[:-1, ..., 2]
+
+    def swapped(x):
+        x[..., 0], x[..., 2] = x[..., 2] & x[..., 1], x[..., 0].copy()
+        return x
+
+    for f in grey, narrow, next_to:
+        for a in (x, wide[..., :3], x[..., ::-1]):
+            got, want = pyxla.jit(f)(a), f(a)
+            assert got.dtype == want.dtype
+            np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(pyxla.jit(swapped)(x.copy()), swapped(x.copy()))

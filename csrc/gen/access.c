@@ -66,9 +66,8 @@ static LLVMValueRef base_pointer(Gen *g, const Access *x)
     return p;
 }
 
-/* The first access that differs from this one by no more than its literal offset, which is left to the load or store: so the points of a stencil that lie
- * in one row share a pointer. */
-static uint32_t leader_of(const Gen *g, uint32_t access)
+/* The literal offset is left to the load or store: so the points of a stencil that lie in one row share a pointer. */
+uint32_t leader_of(const Gen *g, uint32_t access)
 {
     const Access *all = g->k->accesses.at, *x = &all[access];
     uint32_t i = 0;
@@ -507,7 +506,11 @@ LLVMValueRef access_load(Gen *g, uint32_t access, bool vector, int depth)
     Moved m = scope_enter(g, depth, vector ? g->lanes : 0);
     place_finish(g, &p);
     LLVMValueRef r;
-    if (vector) {
+    int field = vector && p.literal && p.bytes == 3 && !p.offsets && !g->mask && g->e.lanes % 16 == 0 ? field_of(g, access) : -1;
+    if (field >= 0) {
+        prefetch(g, &p, p.ahead, false);
+        r = from_memory(g, p.dt, field_load(g, access, p.ptr, field, depth));
+    } else if (vector) {
         r = load_vector(g, &p);
     } else {
         bounds_check(g, p.x->array, p.ptr, bytes_const(g, p.dt));

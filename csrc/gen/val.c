@@ -12,8 +12,9 @@ static bool scope_memory(Gen *g, Scope *s)
     s->splat = arena_alloc(g->arena, k->vals.len * sizeof *s->splat);
     s->level = arena_alloc(g->arena, k->vals.len * sizeof *s->level);
     s->ptr = arena_alloc(g->arena, (k->accesses.len + 1) * sizeof *s->ptr);
+    s->records = arena_alloc(g->arena, (k->accesses.len + 1) * sizeof *s->records);
     s->changed = arena_alloc(g->arena, k->arrays.len + k->states.len + 1);
-    return s->val && s->splat && s->level && s->ptr && s->changed;
+    return s->val && s->splat && s->level && s->ptr && s->records && s->changed;
 }
 
 static void find_changes(const Gen *g, Scope *s)

@@ -24,7 +24,7 @@ typedef struct {
     LLVMValueRef var;              /* body: what the FOR counts, as i64; the first lane's in a vector FOR */
     uint8_t *changed;              /* body: per array, then per state: the FOR stores to it, or sets or reduces it */
     uint32_t stamp;
-    Memo *val, *splat, *ptr;       /* per value, value, access */
+    Memo *val, *splat, *ptr, *records;       /* per value, value, access, access (fields.c) */
     Level *level;                  /* per value, as seen from here */
 } Scope;
 
@@ -100,6 +100,15 @@ void bounds_check(Gen *g, uint32_t array, LLVMValueRef ptr, LLVMValueRef bytes);
 LLVMValueRef lane_mask(Gen *g, LLVMValueRef active);
 /* 0, 1, ... lanes - 1 as a vector of int64. */
 LLVMValueRef lane_numbers(Gen *g);
+
+/* The first access that differs from this one by no more than its literal offset. */
+uint32_t leader_of(const Gen *g, uint32_t access);
+
+/* ---- fields.c ---- */
+/* Which of the three bytes of a record an access reads, where the kernel reads all of them; -1: none. */
+int field_of(const Gen *g, uint32_t access);
+/* e.lanes (a multiple of 16) bytes, one of each record, the first at ptr, in scope `depth`. */
+LLVMValueRef field_load(Gen *g, uint32_t access, LLVMValueRef ptr, int field, int depth);
 
 /* ---- transpose.c ---- */
 void transpose_emit(Gen *g, const Stmt *s);

@@ -51,6 +51,52 @@ def batches(np, dtype):
         yield f"10000 of {n}x{n}", 10000 * n**3, (10000, n, n), (10000, n, n), lambda a, b: a @ b
 
 
+def bytes_by_words(np, pyxla, peak, options):
+    """int8 and uint8 cast to int32; the peak is that of instructions that add four products of bytes to each int32 lane."""
+    print(f"\nbytes, as int32\n{'':24}{'Gop/s':>9}{'of peak':>9}{'us':>11}")
+    rng = np.random.default_rng(1)
+    for n in (32, 64, 128, 256, 512, 1024, 2048):
+        for left in ("uint8", "int8"):
+            a, b = rng.integers(0, 127, (n, n)).astype(left), rng.integers(-127, 127, (n, n)).astype("int8")
+            compiled = pyxla.jit(lambda a, b: a.astype("int32") @ b.astype("int32"))
+            assert (compiled(a, b)[0] == a[0].astype("int32") @ b.astype("int32")).all()
+            t = best_times([lambda: compiled(a, b)], options.seconds)[0]
+            rate = 2e-9 * n**3 / t
+            print(f"{left + ' ' + str(n):24}{rate:9.1f}{rate / (4 * peak()):9.2f}{1e6 * t:11.2f}", flush=True)
+
+
+def best_wall(call, seconds):
+    """The least wall time of a call."""
+    call()
+    best, end = 1e9, time.perf_counter() + seconds
+    while best == 1e9 or time.perf_counter() < end:
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def two_threads(np, pyxla, cores, options):
+    """Wall times with one thread and with two, in turns; the results' bits must be equal."""
+    if len(cores) < 2:
+        print("\ntwo threads: there is one core")
+        return
+    print(f"\ntwo threads, wall time\n{'':24}{'one, us':>11}{'two, us':>11}{'ratio':>7}")
+    os.sched_setaffinity(0, cores)
+    rng = np.random.default_rng(1)
+    for dtype in options.dtype:
+        for n in (256, 512, 768, 1024, 2048):
+            a, b = (rng.standard_normal((n, n)).astype(dtype) for _ in range(2))
+            compiled, best, bits = pyxla.jit(lambda a, b: a @ b), {1: 1e9, 2: 1e9}, set()
+            for threads in (1, 2) * 3:
+                pyxla.set_num_threads(threads)
+                best[threads] = min(best[threads], best_wall(lambda: compiled(a, b), options.seconds))
+                bits.add(compiled(a, b).tobytes())
+            line = f"{dtype + ' ' + str(n):24}{1e6 * best[1]:11.2f}{1e6 * best[2]:11.2f}{best[1] / best[2]:7.2f}"
+            print(line + ("" if len(bits) == 1 else " WRONG BITS"), flush=True)
+    pyxla.set_num_threads(None)
+
+
 TABLES = {"squares": squares, "transposed": transposed, "thin": thin, "vectors": vectors, "batches": batches}
 
 
@@ -75,13 +121,14 @@ def best_times(calls, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", help=f"of {', '.join(TABLES)}; all without")
+    parser.add_argument("tables", nargs="*", help=f"of {', '.join(TABLES)}, bytes, threads; all without")
     parser.add_argument("--seconds", type=float, default=0.15, help="per contender and row")
     parser.add_argument("--dtype", nargs="*", default=["float32", "float64"])
     parser.add_argument("--no-jax", action="store_true")
     parser.add_argument("--only", help="rows whose name contains this")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
     options = parser.parse_args()
+    cores = os.sched_getaffinity(0)
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # NumPy must not be there yet
         os.execve(sys.executable, [sys.executable, "-m", "benchmarks.products", *sys.argv[1:]], os.environ | ONE)
     os.sched_setaffinity(0, {options.core})
@@ -101,8 +148,12 @@ def main():
             print("JAX is not installed")
     library, worst = roofline.library(), []
     rng = np.random.default_rng(1)
-    for table in options.tables or TABLES:
-        for dtype in options.dtype:
+    for table in options.tables or (*TABLES, "bytes", "threads"):
+        if table == "bytes":
+            bytes_by_words(np, pyxla, lambda: 2e-9 * library.fma_f32(0.02), options)
+        if table == "threads":
+            two_threads(np, pyxla, cores, options)
+        for dtype in options.dtype if table in TABLES else ():
             print(f"\n{table}, {dtype}")
             print(f"{'':24}{'GFLOP/s':>9}{'of peak':>9}{'us':>11}{'OpenBLAS':>11}{'ratio':>7}{'JAX':>11}{'ratio':>7}")
             for name, fmas, sa, sb, f in TABLES[table](np, dtype):

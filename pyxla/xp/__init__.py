@@ -165,31 +165,116 @@ def _dtype_of(x):
 
 
 def astype(x, dtype, /, *, copy=True, device=None):
-    """x with another dtype; a new array unless `copy` is false and nothing has to be done."""
+    """x with another dtype; a new array unless `copy` is false and nothing has to be done.
+
+    Parameters
+    ----------
+    x : array
+    dtype : dtype
+        The new type.
+    copy : bool
+        Whether the result is always a new array.
+    device : None or "cpu"
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.astype(xp.asarray([1, 2]), xp.float32).dtype
+    dtype('float32')
+    """
     if device not in (None, "cpu"):
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
     return x.astype(dtype, copy=copy)
 
 
 def can_cast(from_, to, /):
-    """Whether values of a dtype (or of an array's) can be cast to another one by the rules of promotion."""
+    """Whether values of a dtype (or of an array's) can be cast to another one by the rules of promotion.
+
+    Parameters
+    ----------
+    from_ : dtype or array
+    to : dtype
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.can_cast(xp.int16, xp.int32), xp.can_cast(xp.float64, xp.int64)
+    (True, False)
+    """
     return np.can_cast(_dtype_of(from_), _dtype_of(to))
 
 
 def finfo(type, /):
-    """Limits of a floating-point dtype, or of an array's."""
+    """Limits of a floating-point dtype, or of an array's.
+
+    Parameters
+    ----------
+    type : dtype or array
+
+    Returns
+    -------
+    object
+        With `bits`, `eps`, `max`, `min`, `smallest_normal`, `dtype`.
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.finfo(xp.float32).bits
+    32
+    """
     return np.finfo(_dtype_of(type))
 
 
 def iinfo(type, /):
-    """Limits of an integer dtype, or of an array's."""
+    """Limits of an integer dtype, or of an array's.
+
+    Parameters
+    ----------
+    type : dtype or array
+
+    Returns
+    -------
+    object
+        With `bits`, `max`, `min`, `dtype`.
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.iinfo(xp.int8).max
+    127
+    """
     return np.iinfo(_dtype_of(type))
 
 
 # ---- elementwise ----
 
 def clip(x, /, min=None, max=None):
-    """x between bounds, either of which may be None; the result has x's dtype."""
+    """x between bounds, either of which may be None; the result has x's dtype.
+
+    Parameters
+    ----------
+    x : array
+    min, max : array, number or None
+        The bounds.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.clip(xp.asarray([1, 5, 9]), 2, 6)
+    array([2, 5, 6])
+    """
     kind = x.dtype if hasattr(x, "dtype") else None
     r = np.clip(x, min, max)
     return r if kind is None or r.dtype == kind else r.astype(kind)
@@ -198,23 +283,105 @@ def clip(x, /, min=None, max=None):
 # ---- searching, sorting, indexing ----
 
 def count_nonzero(x, /, *, axis=None, keepdims=False):
-    """The number of elements that are not zero, in int64."""
+    """The number of elements that are not zero, in int64.
+
+    Parameters
+    ----------
+    x : array
+    axis : int, tuple of int or None
+        Axes to count along; None: all.
+    keepdims : bool
+        Whether these stay, with extent 1.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.count_nonzero(xp.asarray([[0, 1], [2, 3]]), axis=0)
+    array([1, 2])
+    """
     return np.count_nonzero(x, axis=axis, keepdims=keepdims)
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """Places in the sorted x1 where the elements of x2 belong."""
+    """Places in the sorted x1 where the elements of x2 belong.
+
+    Parameters
+    ----------
+    x1 : array, 1-D
+        In ascending order, or so by `sorter`.
+    x2 : array
+    side : "left" or "right"
+        The first or the last place among equal elements.
+    sorter : array or None
+        Indices that sort x1.
+
+    Returns
+    -------
+    array of int64, with the shape of x2
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.searchsorted(xp.asarray([1, 3, 5]), xp.asarray([3, 4]))
+    array([1, 2])
+    """
     return np.searchsorted(x1, x2, side=side, sorter=sorter)
 
 
 def sort(x, /, *, axis=-1, descending=False, stable=True):
-    """A sorted copy of x."""
+    """A sorted copy of x.
+
+    Parameters
+    ----------
+    x : array
+    axis : int
+        The axis to sort along.
+    descending : bool
+        The greatest first.
+    stable : bool
+        Whether equal elements keep their order.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.sort(xp.asarray([3, 1, 2]), descending=True)
+    array([3, 2, 1])
+    """
     r = np.sort(x, axis=axis, stable=stable)
     return np.flip(r, axis=axis) if descending else r
 
 
 def argsort(x, /, *, axis=-1, descending=False, stable=True):
-    """The indices that sort x; equal elements keep their order if stable."""
+    """The indices that sort x; equal elements keep their order if stable.
+
+    Parameters
+    ----------
+    x : array
+    axis : int
+        The axis to sort along.
+    descending : bool
+        The greatest first.
+    stable : bool
+        Whether equal elements keep their order.
+
+    Returns
+    -------
+    array of int64
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.argsort(xp.asarray([3, 1, 2]))
+    array([1, 2, 0])
+    """
     if not descending:
         return np.argsort(x, axis=axis, stable=stable)
     r = np.flip(np.argsort(np.flip(x, axis=axis), axis=axis, stable=stable), axis=axis)
@@ -222,7 +389,25 @@ def argsort(x, /, *, axis=-1, descending=False, stable=True):
 
 
 def take(x, indices, /, *, axis=None):
-    """Elements of x along an axis, which may be left out for one axis only."""
+    """Elements of x along an axis, which may be left out for one axis only.
+
+    Parameters
+    ----------
+    x : array
+    indices : array of integers, 1-D
+    axis : int or None
+        None for x of one axis.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.take(xp.asarray([5, 6, 7]), xp.asarray([2, 0]))
+    array([7, 5])
+    """
     if axis is None:
         if x.ndim != 1:
             raise ValueError("axis must be specified when ndim > 1")
@@ -233,12 +418,54 @@ def take(x, indices, /, *, axis=None):
 # ---- statistics ----
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """Standard deviation, with N - correction in the denominator."""
+    """Standard deviation, with N - correction in the denominator.
+
+    Parameters
+    ----------
+    x : array of a floating-point dtype
+    axis : int, tuple of int or None
+        None: all axes.
+    correction : float
+        Subtracted from the number of elements.
+    keepdims : bool
+        Whether the axes stay, with extent 1.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> float(xp.std(xp.asarray([1.0, 3.0])))
+    1.0
+    """
     return np.std(x, axis=axis, ddof=correction, keepdims=keepdims)
 
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """Variance, with N - correction in the denominator."""
+    """Variance, with N - correction in the denominator.
+
+    Parameters
+    ----------
+    x : array of a floating-point dtype
+    axis : int, tuple of int or None
+        None: all axes.
+    correction : float
+        Subtracted from the number of elements.
+    keepdims : bool
+        Whether the axes stay, with extent 1.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> float(xp.var(xp.asarray([1.0, 3.0]), correction=1))
+    2.0
+    """
     return np.var(x, axis=axis, ddof=correction, keepdims=keepdims)
 
 
@@ -255,30 +482,126 @@ def _cumulative(scan, first, x, axis, dtype, include_initial):
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running sums along an axis, which may be left out for one axis only."""
+    """Running sums along an axis, which may be left out for one axis only.
+
+    Parameters
+    ----------
+    x : array
+    axis : int or None
+        None for x of one axis.
+    dtype : dtype or None
+        Of the sums; None: as `sum` has it.
+    include_initial : bool
+        Whether 0 comes first.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.cumulative_sum(xp.asarray([1, 2, 3]), include_initial=True)
+    array([0, 1, 3, 6])
+    """
     return _cumulative(np.cumsum, 0, x, axis, dtype, include_initial)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running products along an axis, which may be left out for one axis only."""
+    """Running products along an axis, which may be left out for one axis only.
+
+    Parameters
+    ----------
+    x : array
+    axis : int or None
+        None for x of one axis.
+    dtype : dtype or None
+        Of the products; None: as `prod` has it.
+    include_initial : bool
+        Whether 1 comes first.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.cumulative_prod(xp.asarray([1, 2, 3]))
+    array([1, 2, 6])
+    """
     return _cumulative(np.cumprod, 1, x, axis, dtype, include_initial)
 
 
 # ---- shapes ----
 
 def expand_dims(x, /, *, axis=0):
-    """x with an axis of extent 1 more."""
+    """x with an axis of extent 1 more.
+
+    Parameters
+    ----------
+    x : array
+    axis : int
+        Where the new axis is in the result.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.expand_dims(xp.asarray([1, 2]), axis=1).shape
+    (2, 1)
+    """
     return np.expand_dims(x, axis)
 
 
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
-    """The n-th differences along an axis, with values before and after."""
+    """The n-th differences along an axis, with values before and after.
+
+    Parameters
+    ----------
+    x : array
+    axis : int
+    n : int
+        How often differences are taken.
+    prepend, append : array or None
+        Values to put before and after x first.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.diff(xp.asarray([1, 4, 9]))
+    array([3, 5])
+    """
     ends = {k: v for k, v in (("prepend", prepend), ("append", append)) if v is not None}
     return np.diff(x, n=n, axis=axis, **ends)
 
 
 def unstack(x, /, *, axis=0):
-    """The arrays that x is a stack of."""
+    """The arrays that x is a stack of.
+
+    Parameters
+    ----------
+    x : array
+    axis : int
+        The axis that disappears.
+
+    Returns
+    -------
+    tuple of array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.unstack(xp.asarray([[1, 2], [3, 4]]))
+    (array([1, 2]), array([3, 4]))
+    """
     return tuple(np.moveaxis(x, axis, 0))
 
 

@@ -23,12 +23,47 @@ from numpy.linalg import (
 
 
 def cholesky(x, /, *, upper=False):
-    """The factor L of x = L L^H, or with `upper` its conjugate transpose."""
+    """The factor L of x = L L^H, or with `upper` its conjugate transpose.
+
+    Parameters
+    ----------
+    x : array, shape (..., n, n)
+        Hermitian and positive definite.
+    upper : bool
+
+    Returns
+    -------
+    array, shape (..., n, n)
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.linalg.cholesky(xp.asarray([[4.0, 0.0], [0.0, 9.0]]))
+    array([[2., 0.],
+           [0., 3.]])
+    """
     return np.linalg.cholesky(x, upper=upper)
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """Products of vectors of three elements along an axis."""
+    """Products of vectors of three elements along an axis.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        With 3 elements along the axis.
+    axis : int
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.linalg.cross(xp.asarray([1, 0, 0]), xp.asarray([0, 1, 0]))
+    array([0, 0, 1])
+    """
     x1, x2 = np.broadcast_arrays(x1, x2)
     if x1.shape[axis] != 3:
         raise ValueError(f"cross product axis must have size 3, got x1.shape[axis]={x1.shape[axis]} and x2.shape[axis]={x2.shape[axis]}")
@@ -36,7 +71,24 @@ def cross(x1, x2, /, *, axis=-1):
 
 
 def matrix_rank(x, /, *, rtol=None):
-    """The number of singular values above rtol times the greatest."""
+    """The number of singular values above rtol times the greatest.
+
+    Parameters
+    ----------
+    x : array, shape (..., m, n)
+    rtol : float, array or None
+        None: the greater of m and n, times the dtype's epsilon.
+
+    Returns
+    -------
+    array of int64, shape (...)
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> int(xp.linalg.matrix_rank(xp.asarray([[1.0, 2.0], [2.0, 4.0]])))
+    1
+    """
     return np.linalg.matrix_rank(x, rtol=rtol)
 
 

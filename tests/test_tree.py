@@ -127,6 +127,15 @@ def test_register_tree_refuses():
             pyxla.register_tree(known, len, len)
 
 
+def test_unhashable_aux_is_named():
+    class C:
+        pass
+
+    pyxla.register_tree(C, lambda c: ((), ["unhashable"]), lambda aux, children: C())
+    with pytest.raises(TypeError, match=r"argument c.* is a list: aux, which flatten\(\) gives .*, has to be hashable"):
+        pyxla.jit(lambda c: 1)(C())
+
+
 def test_bad_flatten_function():
     class Odd:
         pass

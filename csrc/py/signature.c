@@ -198,14 +198,14 @@ static bool add_simple(Record *r, PyObject *o, ObjectKind kind, Dtype dtype)
     return true;
 }
 
-/* Remembers an object whose equality a hit has to prove; its hash and type go into the signature. */
-static bool put_static(Record *r, PyObject *o)
+/* Remembers an object whose equality a hit has to prove; its hash and type go into the signature. why: said of one without a hash. */
+static bool put_hashed(Record *r, PyObject *o, const char *why)
 {
     Py_hash_t h = PyObject_Hash(o);
     if (h == -1) {
         if (PyErr_ExceptionMatches(PyExc_TypeError)) {
             PyErr_Clear();
-            refuse(r, o, "it is neither an array, a number or a tree of them, nor hashable: register its class by pyxla.register_tree");
+            refuse(r, o, why);
         }
         return false;
     }
@@ -220,6 +220,11 @@ static bool put_static(Record *r, PyObject *o)
     r->sig[r->nsig++] = (uint64_t)(uintptr_t)Py_TYPE(o);
     r->sig[r->nsig++] = (uint64_t)h;
     return true;
+}
+
+static bool put_static(Record *r, PyObject *o)
+{
+    return put_hashed(r, o, "it is neither an array, a number or a tree of them, nor hashable: register its class by pyxla.register_tree");
 }
 
 static bool add_static(Record *r, PyObject *o)
@@ -356,7 +361,8 @@ static bool add_registered(Record *r, PyObject *o, const TypeInfo *info, bool do
     PyObject *children, *aux;
     if (!registered_flatten(info, o, &children, &aux))
         return false;
-    bool ok = put_open(r, TREE_REGISTERED, PyTuple_GET_SIZE(children)) && put_static(r, (PyObject *)Py_TYPE(o)) && put_static(r, aux)
+    bool ok = put_open(r, TREE_REGISTERED, PyTuple_GET_SIZE(children)) && put_static(r, (PyObject *)Py_TYPE(o))
+           && put_hashed(r, aux, "aux, which flatten() gives for a class of pyxla.register_tree, has to be hashable")
            && add_tuple(r, children, donated);
     Py_DECREF(children);
     Py_DECREF(aux);

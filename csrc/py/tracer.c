@@ -510,6 +510,10 @@ static PyObject *rounded(PyObject *self, const char *module, const char *name, P
 static PyObject *tracer_round(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     Tracer *x = (Tracer *)self;
+    if (x->kind == TRACER_NUMPY_SCALAR && dtype_info[tracer_dtype(x)].kind == DKIND_COMPLEX) {
+        PyErr_Format(PyExc_TypeError, "type numpy.%s doesn't define __round__ method", dtype_info[tracer_dtype(x)].name);
+        return NULL;
+    }
     if (n && args[0] != Py_None && x->kind == TRACER_NUMPY_SCALAR) {
         PyObject *method = PyObject_GetAttrString(self, "round"), *r = method ? PyObject_CallOneArg(method, args[0]) : NULL;
         Py_XDECREF(method);

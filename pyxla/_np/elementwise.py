@@ -4,7 +4,7 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import BOOL, FLOAT, NoValue, array, common, is_array, is_weak, numpys, result_type, scalar, to_out, unsupported
+from ._args import BOOL, FLOAT, INT, NoValue, array, common, is_array, is_weak, numpys, result_type, scalar, to_out, unsupported
 from .manip import ordered
 
 implements, method = _core.implements, _core.method
@@ -162,7 +162,7 @@ def real_if_close(a, tol=100):
 
 @implements(np.angle)
 def angle(z, deg=False):
-    z = array(z)
+    z = array(z, INT) if array(z).dtype == BOOL else array(z)
     a = np.arctan2(imag(z), real(z))
     return a * (180 / np.pi) if deg else a
 

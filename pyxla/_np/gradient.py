@@ -2,7 +2,7 @@
 import numpy as np
 
 from .. import _core
-from ._args import ALL, FLOAT, array, axis_tuple, is_array, unsupported
+from ._args import ALL, BOOL, FLOAT, array, axis_tuple, is_array, unsupported
 
 implements = _core.implements
 
@@ -21,7 +21,9 @@ def gradient(f, *varargs, axis=None, edge_order=1):
         raise TypeError("invalid number of arguments")
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")
-    if f.dtype.kind in "biu":
+    if f.dtype == BOOL:
+        np.subtract(f, f)                               # NumPy's error
+    if f.dtype.kind in "iu":
         f = array(f, FLOAT)
     if any(f.shape[k] < edge_order + 1 for k in axes):
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.")

@@ -43,7 +43,7 @@ def without_leading_zeros(x):
     first = np.argmax(there)
     size = Number(_core.where(np.any(there), n - first, 1))
     values = _core.gather(x, (_core.iota(size) + first,))
-    return _core.where(np.any(there), values, 0)
+    return _core.where(np.any(there), values, _core.full((), x.dtype, 0))
 
 
 def coefficients(x):

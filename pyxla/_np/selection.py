@@ -347,6 +347,8 @@ def search_extent(a, v, side):
 
 @implements(np.digitize)
 def digitize(x, bins, right=False):
+    if array(x).dtype.kind == "c":
+        raise TypeError("x may not be complex")
     x, bins = common(x, bins)
     if bins.ndim != 1:
         raise ValueError("object of too small depth for desired array")

@@ -49,6 +49,18 @@ def nonzero(a):
     return tuple(_core.copy(p) for p in unravelled(positions(truth(a)), a.shape))
 
 
+@implements(np.ix_)
+def ix_(*args):
+    out = []
+    for k, values in enumerate(args):
+        x = array(values, INT) if isinstance(values, (list, tuple)) and not len(values) else array(values)
+        if x.ndim != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        x = nonzero(x)[0] if x.dtype == BOOL else x
+        out.append(_core.reshape(x, (1,) * k + (x.shape[0],) + (1,) * (len(args) - k - 1)))
+    return tuple(out)
+
+
 @implements(np.flatnonzero)
 def flatnonzero(a):
     return nonzero(ravel(array(a)))[0]
@@ -162,7 +174,9 @@ def bincount(x, /, weights=None, minlength=0):
     x = array(x)
     if x.ndim != 1:
         raise ValueError("object of too small depth for desired array" if x.ndim == 0 else "object too deep for desired array")
-    if not np.can_cast(x.dtype, INT, "safe") and not (not is_dynamic(x) and x.size == 0):
+    if x.dtype == np.uint64:
+        np.bincount(np.ones(1, np.uint64))              # NumPy before 2.4 refuses it
+    elif not np.can_cast(x.dtype, INT, "safe") and not (not is_dynamic(x) and x.size == 0):
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {INT!r} according to the rule 'safe'")
     if minlength is None:
         raise TypeError("'NoneType' object cannot be interpreted as an integer")

@@ -183,7 +183,7 @@ def statistic(function, a, axis, out, keepdims):
     x = array(a)
     keepdims = bool(keepdims) and keepdims is not np._NoValue
     shape, axes = reduced(x.shape, axis, keepdims)
-    dtype = x.dtype if x.dtype.kind in "fc" else FLOAT
+    dtype = x.dtype if x.dtype.kind in ("fcV" if function is np.median else "fc") else FLOAT     # V: floats of ml_dtypes
     if is_none(x.size):
         r = _core.full(shape, dtype, np.nan)
     else:
@@ -265,8 +265,8 @@ def quantile_of(function):
 
 def mean_dtype(x, q, weak):
     """The dtype of a mean of elements: a Python number as q yields to a float array's."""
-    if weak and x.dtype.kind == "f":
-        return x.dtype
+    if weak and x.dtype.kind in "fV":
+        return x.dtype if x.dtype.kind == "f" else np.dtype(np.float32)
     return np.result_type(x.dtype, q.dtype if q.dtype.kind == "f" else FLOAT)
 
 

@@ -344,8 +344,12 @@ static LLVMValueRef index_coef(Gen *g, const Access *x, int i)
     return arg >= 0 ? arg_word(g, arg) : int64_const(g, bytes);
 }
 
-/* Makes all that an access needs from other scopes; place_finish adds it up where the access is made. */
-/* Bytes from an access to what it asks for: rows ahead where a FOR inside the vector FOR walks down the rows. */
+static LLVMValueRef greater(Gen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildSelect(g->e.b, LLVMBuildICmp(g->e.b, LLVMIntSGT, a, b, ""), a, b, "");
+}
+
+/* Bytes from an access to what it asks for: rows ahead, more of short ones, where a FOR inside the vector FOR walks down the rows. */
 static LLVMValueRef distance_ahead(Gen *g, const Access *x)
 {
     bool literal;
@@ -354,13 +358,15 @@ static LLVMValueRef distance_ahead(Gen *g, const Access *x)
         if (access_moves(g, x, g->scope[d].loop)) {
             LLVMValueRef row = access_stride(g, x, g->scope[d].loop, &literal, &bytes);
             Moved m = scope_enter(g, 0, 0);
-            LLVMValueRef far = LLVMBuildMul(g->e.b, row, int64_const(g, ROWS_AHEAD), "");
+            LLVMValueRef rows = LLVMBuildUDiv(g->e.b, int64_const(g, BYTES_AHEAD), greater(g, row, int64_const(g, 1)), "");
+            LLVMValueRef far = LLVMBuildMul(g->e.b, row, greater(g, rows, int64_const(g, ROWS_AHEAD)), "");
             scope_leave(g, m);
             return far;
         }
     return int64_const(g, BYTES_AHEAD);
 }
 
+/* Makes all that an access needs from other scopes; place_finish adds it up where the access is made. */
 static void place_begin(Gen *g, Place *p, uint32_t access, bool vector)
 {
     const Access *x = &g->k->accesses.at[access];

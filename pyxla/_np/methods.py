@@ -22,7 +22,7 @@ EXTREMES = {"maximum": max, "minimum": min}
 SCANS = {"add": cumsum, "multiply": cumprod}
 ORDERED = {"maximum": "cummax", "minimum": "cummin"}
 LOGICAL = ("logical_and", "logical_or", "logical_xor")
-ASSOCIATIVE = {"maximum", "minimum", "fmax", "fmin", "hypot", "logaddexp", "logaddexp2", "gcd", "lcm", "bitwise_and", "bitwise_or",
+ASSOCIATIVE = {"maximum", "minimum", "fmax", "fmin", "hypot", "logaddexp", "logaddexp2", "gcd", "bitwise_and", "bitwise_or",
                "bitwise_xor", "equal", "not_equal", *LOGICAL}
 
 

@@ -247,6 +247,8 @@ def combined(ufunc, view, at, indices, operand, loop):
     name = COMBINING.get(ufunc.__name__)
     if name is None or len(set(loop)) != 1 or name == "power" and loop[0].kind == "i":      # which checks its exponents
         return False
+    if loop[0].kind == "c" and name not in ("add", "subtract"):
+        return False
     wraps = loop[0].kind in "iu" and view.dtype.kind in "iu" and name in WRAPPING
     rounds_once = loop[0] == FLOAT and view.dtype == FLOAT32 and name in EXACT and is_single(operand[0])
     if loop[0] != view.dtype and not wraps and not rounds_once:

@@ -1,5 +1,8 @@
 """Matrix products beside OpenBLAS (np.matmul with out=) and JAX: python -m benchmarks.products [--seconds S] [--no-jax] [TABLE ...]
 
+The table `networks` has whole functions, beside NumPy, JAX and (--torch) torch.compile of the same NumPy code; --plot FILE draws the
+rows of all tables as a roofline plot.
+
 One process, pinned to one core; for each row the contenders take turns and the best time of each counts, so that a slow minute of the
 machine touches all of them; time is the process', so that others on the core do not count. The FMA peak is measured in the same run,
 before every row.
@@ -119,12 +122,80 @@ def best_times(calls, seconds):
     return best
 
 
+def contenders(jax, torch):
+    """(name, a function's namespace and nn to its call) of the whole functions."""
+    import numpy as np
+
+    import pyxla
+
+    def plain(f, args):
+        return lambda: f(*args)
+
+    def compiled(f, args):
+        return plain(pyxla.jit(f), args)
+
+    def jaxed(f, args):
+        jitted, args = jax.jit(f), jax.tree.map(jax.numpy.asarray, args)
+        return lambda: jax.block_until_ready(jitted(*args))
+
+    def torched(f, args):
+        return plain(torch.compile(f), args)
+
+    found = [("pyxla", np, compiled), ("NumPy", np, plain)]
+    if jax:
+        found.append(("JAX", jax.numpy, jaxed))
+    if torch:
+        found.append(("torch", np, torched))
+    return found
+
+
+def run_networks(options, library, jax, points):
+    """The table of whole functions."""
+    import numpy as np
+
+    import pyxla
+    from benchmarks import networks
+
+    torch = None
+    if options.torch:
+        import torch
+
+        torch.set_num_threads(1)
+    among = contenders(jax, torch)
+    print(f"\nwhole functions, float32\n{'':28}{'GFLOP/s':>9}{'of peak':>9}" + "".join(f"{c[0] + ' us':>14}{'':>7}" for c in among))
+    for name, fn, args, flops, needs_nn in networks.rows(np):
+        if options.only and options.only not in name:
+            continue
+        some = [c for c in among if c[1] is np and c[0] != "torch" or not needs_nn]
+        calls = [call(getattr(networks.functions(module, pyxla.nn), fn), args) for _, module, call in some]
+        peak = 2e-9 * library.fma_f32(0.02)
+        times = best_times(calls, options.seconds)
+        line = f"{name:28}{1e-9 * flops / times[0]:9.1f}{1e-9 * flops / times[0] / peak:9.2f}{1e6 * times[0]:14.1f}{'':>7}"
+        print(line + "".join(f"{1e6 * t:14.1f}{t / times[0]:7.2f}" for t in times[1:]), flush=True)
+        points += [(c[0], name, flops / networks.size(args), 1e-9 * flops / t) for c, t in zip(some, times, strict=True)]
+
+
+def draw(file, points, library):
+    """The roofline plot of what was measured."""
+    import numpy as np
+
+    from benchmarks import plot
+
+    room = np.ones((64 << 20) + 64, np.uint8)
+    memory = 1e-9 * library.read_rate(room.ctypes.data + -room.ctypes.data % 64, 64 << 20, 0.2)
+    peak = max(2e-9 * library.fma_f32(0.05) for _ in range(5))
+    with open(file, "w") as f:
+        f.write(plot.roofline(points, peak, memory))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", help=f"of {', '.join(TABLES)}, bytes, threads; all without")
+    parser.add_argument("tables", nargs="*", help=f"of {', '.join(TABLES)}, bytes, threads, networks; all without")
     parser.add_argument("--seconds", type=float, default=0.15, help="per contender and row")
     parser.add_argument("--dtype", nargs="*", default=["float32", "float64"])
     parser.add_argument("--no-jax", action="store_true")
+    parser.add_argument("--torch", action="store_true", help="torch.compile beside the whole functions")
+    parser.add_argument("--plot", help="a file for the roofline plot (SVG)")
     parser.add_argument("--only", help="rows whose name contains this")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
     options = parser.parse_args()
@@ -146,13 +217,15 @@ def main():
             jax.config.update("jax_enable_x64", True)
         except ImportError:
             print("JAX is not installed")
-    library, worst = roofline.library(), []
+    library, worst, points = roofline.library(), [], []
     rng = np.random.default_rng(1)
-    for table in options.tables or (*TABLES, "bytes", "threads"):
+    for table in options.tables or (*TABLES, "bytes", "threads", "networks"):
         if table == "bytes":
             bytes_by_words(np, pyxla, lambda: 2e-9 * library.fma_f32(0.02), options)
         if table == "threads":
             two_threads(np, pyxla, cores, options)
+        if table == "networks":
+            run_networks(options, library, jax, points)
         for dtype in options.dtype if table in TABLES else ():
             print(f"\n{table}, {dtype}")
             print(f"{'':24}{'GFLOP/s':>9}{'of peak':>9}{'us':>11}{'OpenBLAS':>11}{'ratio':>7}{'JAX':>11}{'ratio':>7}")
@@ -175,7 +248,12 @@ def main():
                 rate = 2e-9 * fmas / t[0]
                 line = f"{name:24}{rate:9.1f}{rate / peak:9.2f}{1e6 * t[0]:11.2f}{1e6 * t[1]:11.2f}{t[1] / t[0]:7.2f}"
                 print(line + (f"{1e6 * t[2]:11.2f}{t[2] / t[0]:7.2f}" if jax else ""), flush=True)
+                if dtype == "float32":
+                    flop = 2 * fmas / (a.nbytes + b.nbytes + out.nbytes)
+                    points += [(c, f"{table} {name}", flop, 2e-9 * fmas / s) for c, s in zip(("pyxla", "NumPy", "JAX"), t, strict=False)]
                 worst.append((min(t[1:]) / t[0], f"{table} {dtype} {name}"))
+    if options.plot:
+        draw(options.plot, points, library)
     print("\nworst:", *(f"{r:.2f} {name}" for r, name in sorted(worst)[:10]), sep="\n  ")
 
 

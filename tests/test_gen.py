@@ -511,6 +511,27 @@ def test_dot_in_blocks(driver):
         assert np.allclose(got[2], a @ b, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("window", [(3, 2), (1, 5), (0, 2)])
+def test_dot_with_more_sums(driver, dtype, window):
+    """Products added up over two axes besides k, as those of a window: by each element of A, over columns of B that move."""
+    m, n, kk, (p, q) = 11, 37, 3, window
+    size = np.dtype(dtype).itemsize
+    for level, checked in itertools.product(levels(driver), (False, True)):
+        k = Kernel(checked)
+        am, an, ak, ap, aq = k.axis(m), k.axis(n), k.axis(kk), k.axis(p), k.axis(q, literal=True)
+        a = values(dtype, m * kk * p * q, 1, True).reshape(m, kk, p, q)
+        b = values(dtype, kk * p * (n + q), 2, True).reshape(kk, p, n + q)
+        A, B, C = k.array(a), k.array(b), k.array(np.ones((m, n), dtype), True)
+        x = [k.access(C, f"{am}:{n * size} {an}:unit"),
+             k.access(A, f"{am}:{kk * p * q * size} {ak}:{p * q * size} {ap}:{k.arg(q * size)} {aq}:unit"),
+             k.access(B, f"{an}:unit {ak}:{p * (n + q) * size} {ap}:{(n + q) * size} {aq}:unit")]
+        k.stmt(f"dot {x[0]} += {x[1]} {x[2]} over {am} {an} {ak} by rows sum {ap} sum {aq}")
+        got = run(driver, k, level)[2]
+        want = np.ones((m, n), dtype) + sum(a[:, :, i, j] @ b[:, i, j:j + n] for i in range(p) for j in range(q))
+        assert np.allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("lead", [0, 3, 100])
 def test_axes_that_follow(driver, lead):
     """Columns up to those that a block of rows leads to, and the rest: a sum of each, and a product over those."""

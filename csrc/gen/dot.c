@@ -26,6 +26,9 @@ typedef struct {
     bool streams;                              /* B and C come from beyond the first cache: they are asked for ahead */
     LLVMValueRef outer[3][3];                  /* per axis m, n, k and array: bytes between blocks */
     int32_t block[3];
+    int nsums;                                 /* axes that it adds up over besides k: extents, and steps in A and B */
+    LLVMValueRef sum[KERNEL_MAX_AXES], by_sum[KERNEL_MAX_AXES][3];
+    LLVMValueRef off[3];                       /* bytes that these axes have moved A and B, NULL: none */
     bool apart[3];                             /* the axis runs here, block by block: those of k, and any not evenly apart */
 } Dot;
 
@@ -159,6 +162,8 @@ static void column_products(Dot *d, Tile *t)
         for (int v = 0; v < t->p->vectors; v++) carried_add(g, &l.c, &t->acc[r][v]);
     loop_open(g, &l, int64_const(g, 0), is_number(d->k) ? NULL : LLVMBuildICmp(b, LLVMIntSGT, d->k, int64_const(g, 0), ""));
     LLVMValueRef step_a = LLVMBuildMul(b, l.i, d->by_k[A].v, ""), step_b = LLVMBuildMul(b, l.i, d->by_k[B].v, "");
+    if (d->off[A]) step_a = LLVMBuildAdd(b, step_a, d->off[A], "");
+    if (d->off[B]) step_b = LLVMBuildAdd(b, step_b, d->off[B], "");
     LLVMValueRef ahead = byte_offset(g, t->col[0], step_b);
     ahead = byte_offset(g, ahead, LLVMBuildMul(b, d->by_k[B].v, int64_const(g, PREFETCH_STEPS), ""));
     for (int v = 0; v < t->p->vectors; v++) {
@@ -172,6 +177,33 @@ static void column_products(Dot *d, Tile *t)
         for (int v = 0; v < t->p->vectors; v++) t->acc[r][v] = multiply_add(d, x, row[v], t->acc[r][v]);
     }
     loop_close(g, &l, LLVMBuildAdd(b, l.i, int64_const(g, 1), ""), d->k);
+}
+
+/* The products of a tile, in loops over the axes of the sum from `which` on. */
+static void column_sums(Dot *d, Tile *t, int which)
+{
+    Gen *g = d->g;
+    LLVMBuilderRef b = g->e.b;
+    LLVMValueRef off[3] = {NULL, d->off[A], d->off[B]}, n = d->sum[which];
+    Loop l = {0};
+    if (which == d->nsums) {
+        column_products(d, t);
+        return;
+    }
+    for (int r = 0; r < d->rows; r++)
+        for (int v = 0; v < t->p->vectors; v++) carried_add(g, &l.c, &t->acc[r][v]);
+    loop_open(g, &l, int64_const(g, 0), is_number(n) && number(n) > 0 ? NULL : LLVMBuildICmp(b, LLVMIntSGT, n, int64_const(g, 0), ""));
+    unsigned lanes = g->e.lanes;
+    if (!scope_open(g, NULL, NULL)) return;
+    g->e.lanes = lanes;
+    for (int i = A; i <= B; i++) {
+        LLVMValueRef by = LLVMBuildMul(b, l.i, d->by_sum[which][i], "");
+        d->off[i] = off[i] ? LLVMBuildAdd(b, off[i], by, "") : by;
+    }
+    column_sums(d, t, which + 1);
+    memcpy(d->off, off, sizeof off);
+    scope_close(g);
+    loop_close(g, &l, LLVMBuildAdd(b, l.i, int64_const(g, 1), ""), n);
 }
 
 /* The rows of a tile: addresses in A and, at column 0, in C. */
@@ -199,7 +231,7 @@ static void column_tile(Dot *d, const Rows *rows, const Panel *p)
         use_mask(d, p, t.mask[v]);
         for (int r = 0; r < d->rows; r++) t.acc[r][v] = start_value(d, t.out[r][v], d->by_n[C]);
     }
-    column_products(d, &t);
+    column_sums(d, &t, 0);
     for (int v = 0; v < p->vectors; v++) {
         use_mask(d, p, t.mask[v]);
         for (int r = 0; r < d->rows; r++) lanes_store(g, d->x[C], t.out[r][v], d->by_n[C], t.acc[r][v]);
@@ -405,7 +437,7 @@ static void multiply(Dot *d)
 {
     int bytes = cpu_level_vector_bytes(d->g->e.level);
     d->lanes = (unsigned)(bytes / dtype_info[d->dt].bytes);
-    if (!unit(d, d->by_n[B]) && unit(d, d->by_k[A]) && unit(d, d->by_k[B])) {
+    if (!d->nsums && !unit(d, d->by_n[B]) && unit(d, d->by_k[A]) && unit(d, d->by_k[B])) {
         along_k(d);
         return;
     }
@@ -459,6 +491,22 @@ static void axis_strides(Dot *d, int which, uint32_t axis, Stride *out, LLVMValu
     d->apart[which] = a->block && !runs && (!even || which == 2);
 }
 
+/* The axes of the sum. */
+static void sum_strides(Dot *d, uint32_t sums)
+{
+    for (uint32_t axis = 0; sums >> axis; axis++) {
+        if (!(sums >> axis & 1)) continue;
+        Stmt loop = {.kind = STMT_FOR, .part = PART_WHOLE, .axis = (uint16_t)axis};
+        d->sum[d->nsums] = size_of(d->g, &d->g->k->axes.at[axis]);
+        for (int i = A; i <= B; i++) {
+            bool literal;
+            int64_t bytes;
+            d->by_sum[d->nsums][i] = access_stride(d->g, d->x[i], &loop, &literal, &bytes);
+        }
+        d->nsums++;
+    }
+}
+
 static void multiply_blocks(Dot *d, int which);
 
 static void multiply_block(Dot *d, LLVMValueRef i, void *context)
@@ -504,6 +552,7 @@ void dot_emit(Gen *g, const Stmt *s)
     d->streams = (d->bits & DOT_ROWS_FIRST) && !(is_number(d->m) && number(d->m) == 1);      /* one row: the machine's own is better */
     axis_strides(d, 1, s->axis_n, d->by_n, &d->n);
     axis_strides(d, 2, s->axis_k, d->by_k, &d->k);
+    sum_strides(d, s->sums);
     for (int i = 0; i < 3; i++) d->ptr[i] = access_base(g, access[i]);
     multiply_blocks(d, 0);
 }

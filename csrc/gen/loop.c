@@ -152,10 +152,27 @@ static void straight_body(Gen *g, const Stmt *s, LLVMValueRef var)
     scope_close(g);
 }
 
+enum { UNROLLED = 7, UNROLLED_BODIES = 49 };
+
+/* Whether a FOR of a known few trips holds so little that a copy for each is worth it: some reductions, or such FORs. */
+static bool is_short(const Gen *g, const Stmt *loop)
+{
+    int64_t bodies = 1;
+    const Stmt *end = g->k->stmts.at + loop->end;
+    for (const Stmt *s = loop; s < end; s++) {
+        if (s->kind != STMT_FOR) continue;
+        Size size = g->k->axes.at[s->axis].size;
+        if (size.arg >= 0 || size.lit > UNROLLED || s->lanes || s->part != PART_WHOLE) return false;
+        bodies *= size.lit;
+    }
+    for (const Stmt *s = loop; s < end; s++) if (s->kind != STMT_FOR && s->kind != STMT_REDUCE) return false;
+    return bodies * (end - loop) <= 2 * UNROLLED_BODIES;
+}
+
 static void sequential_loop(Gen *g, const Stmt *s, LLVMValueRef n)
 {
-    if (is_number(n) && number(n) == 1) {
-        straight_body(g, s, int64_const(g, 0));
+    if (is_number(n) && (number(n) == 1 || (number(n) <= UNROLLED && is_short(g, s)))) {
+        for (int64_t i = 0; i < number(n); i++) straight_body(g, s, int64_const(g, i));
         return;
     }
     Loop l = {0};

@@ -340,21 +340,36 @@ static int64_t byte_products(const Stmt *s, int64_t x, int64_t y)
     return sum;
 }
 
-static int64_t dot_element(const Interp *r, const Stmt *s, Dtype t, char *a, char *b, int64_t start)
+typedef struct { bool floats; double sum; uint64_t wrapping; } DotSum;
+
+/* Adds the products along k, and along the axes of `sums` that are not done yet. */
+static void dot_add(const Interp *r, const Stmt *s, Dtype t, char *a, char *b, uint32_t axis, DotSum *to)
 {
+    while (axis < r->k->axes.len && !(s->sums >> axis & 1))
+        axis++;
+    if (axis < r->k->axes.len) {
+        for (int64_t i = 0, n = axis_size(r, axis); i < n; i++)
+            dot_add(r, s, t, a + dot_offset(r, s->b, axis, i), b + dot_offset(r, s->c, axis, i), axis + 1, to);
+        return;
+    }
     int64_t nk = dot_extent(r, s->axis_k);
-    bool floats = dtype_info[t].kind == DKIND_FLOAT;
-    double sum = floats ? float_value(t, start) : 0;
-    uint64_t wrapping = (uint64_t)start;
     for (int64_t k = 0; k < nk; k++) {
         int64_t x = load(r, s->b, a + dot_offset(r, s->b, s->axis_k, k));
         int64_t y = load(r, s->c, b + dot_offset(r, s->c, s->axis_k, k));
-        if (floats)
-            sum += float_value(t, x) * float_value(t, y);
+        if (to->floats)
+            to->sum += float_value(t, x) * float_value(t, y);
         else
-            wrapping += s->d & DOT_BYTES ? (uint64_t)byte_products(s, x, y) : (uint64_t)x * (uint64_t)y;
+            to->wrapping += s->d & DOT_BYTES ? (uint64_t)byte_products(s, x, y) : (uint64_t)x * (uint64_t)y;
     }
-    return floats ? float_bits(t, sum) : (int64_t)wrapping;
+}
+
+static int64_t dot_element(const Interp *r, const Stmt *s, Dtype t, char *a, char *b, int64_t start)
+{
+    DotSum sum = { .floats = dtype_info[t].kind == DKIND_FLOAT, .wrapping = (uint64_t)start };
+    if (sum.floats)
+        sum.sum = float_value(t, start);
+    dot_add(r, s, t, a, b, 0, &sum);
+    return sum.floats ? float_bits(t, sum.sum) : (int64_t)sum.wrapping;
 }
 
 static void run_dot(const Interp *r, const Stmt *s)

@@ -399,6 +399,7 @@ static void io_stmt(Io *io, Stmt *s)
     WORD(io, s->lanes);
     WORD(io, s->axis_n);
     WORD(io, s->axis_k);
+    WORD(io, s->sums);
     WORD(io, s->a);
     WORD(io, s->b);
     WORD(io, s->c);

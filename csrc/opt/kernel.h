@@ -93,6 +93,7 @@ typedef struct {
     uint16_t axis;          /* FOR; DOT, TRANSPOSE: the m axis */
     uint16_t lanes;         /* FOR: 0 one coordinate after the other, else vector lanes (a power of two) */
     uint16_t axis_n, axis_k;/* DOT */
+    uint16_t sums;          /* DOT: a bit per further axis that it adds up over; these run around k, in ascending order */
     uint32_t a, b, c, d;    /* INIT: a state. REDUCE: a state, b c d values (one to lift, or one per component to merge; argmax: value and
                                index). STORE: a access, b value. DOT: accesses a of C, b of A, c of B, d its bits. TRANSPOSE: accesses a of the tile, b of
                                the source. CHECK: a value (bool, must be true),
@@ -105,7 +106,8 @@ typedef struct {
 enum { DOT_ROWS_FIRST = 1, DOT_UNSIGNED_SIGNED = 2, DOT_SIGNED_UNSIGNED = 4, DOT_BYTES = DOT_UNSIGNED_SIGNED | DOT_SIGNED_UNSIGNED };
 
 /* DOT: for all coordinates m, n, k of the three axes in their current parts (a blocked axis runs within its current block; an
- * axis that an enclosing FOR does not run is whole): C[m, n] (+)= sum over k of A[m, k] B[k, n], in order of blocks of k. */
+ * axis that an enclosing FOR does not run is whole): C[m, n] (+)= sum over k of A[m, k] B[k, n], in order of blocks of k. A and B may move along the
+ * axes of `sums` too, which are not blocked: the sum is then over these (outside) and k, whose blocks are then run by a FOR or are none. */
 
 /* TRANSPOSE: for all coordinates m (axis) and n (axis_n) of the current block of two axes: A[m, n] = B[m, n], where the tile A is scratch with unit
  * stride along n, the operand B is not written here and has unit stride along m. lanes: rows and columns that go through registers at once. */

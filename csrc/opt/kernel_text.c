@@ -143,6 +143,9 @@ static void print_stmt(Text *t, const Stmt *s)
                  s->d & DOT_ROWS_FIRST ? " by rows" : "", s->d & DOT_UNSIGNED_SIGNED ? " unsigned signed" : s->d & DOT_SIGNED_UNSIGNED ? " signed unsigned" : "");
         if (s->part)
             text_put(t, " tile %u", s->part);
+        for (int i = 0; i < KERNEL_MAX_AXES; i++)
+            if (s->sums >> i & 1)
+                text_put(t, " sum a%d", i);
         text_put(t, "\n");
         break;
     case STMT_TRANSPOSE: text_put(t, "transpose x%u = x%u over a%u a%u lanes=%u\n", s->a, s->b, s->axis, s->axis_n, s->lanes); break;
@@ -539,6 +542,8 @@ static bool parse_simple(Parser *p)
             s.d |= (expect(p, "unsigned"), DOT_SIGNED_UNSIGNED);
         if (accept(p, "tile"))
             s.part = (uint8_t)number(p);
+        while (accept(p, "sum"))
+            s.sums |= (uint16_t)(1u << (numbered(p, "a") & 15));
     } else if (accept(p, "transpose")) {
         s = (Stmt){ .kind = STMT_TRANSPOSE, .a = numbered(p, "x") };
         expect(p, "=");

@@ -246,7 +246,7 @@ static bool contains(const Kernel *k, uint32_t stmt, StmtKind kind, uint32_t id)
 /* Whether statement s (or NULL) runs through the axis itself. */
 static bool runs_itself(const Stmt *s, uint32_t axis)
 {
-    return s && (axis == s->axis || axis == s->axis_n || (s->kind == STMT_DOT && axis == s->axis_k));
+    return s && (axis == s->axis || axis == s->axis_n || (s->kind == STMT_DOT && (axis == s->axis_k || s->sums >> axis & 1)));
 }
 
 /* The axes that an access moves along run in the parts it needs; a DOT runs three of them itself, a TRANSPOSE two. */
@@ -427,6 +427,14 @@ static bool walk_dot(Verify *v, const Stmt *s)
         REQUIRE(v, k->accesses.at[access[i]].coef[absent].kind == COEF_ZERO, "x%u of DOT moves along a%u", access[i], absent);
         REQUIRE(v, k->arrays.at[k->accesses.at[access[i]].array].dtype == t, "dtypes of DOT");
     }
+    for (uint32_t i = 0; i < 16; i++) {
+        if (!(s->sums >> i & 1))
+            continue;
+        REQUIRE(v, i < k->axes.len && i != s->axis && i != s->axis_n && i != s->axis_k && !v->running[i] && !k->axes.at[i].block, "a%u of the sum of DOT", i);
+        REQUIRE(v, k->accesses.at[s->a].coef[i].kind == COEF_ZERO, "x%u of DOT moves along a%u", s->a, i);
+        REQUIRE(v, !k->axes.at[i].follow, "a%u of the sum of DOT follows", i);
+    }
+    REQUIRE(v, !s->sums || !k->axes.at[s->axis_k].block || v->running[s->axis_k], "the blocks of a%u of a sum run in DOT", s->axis_k);
     REQUIRE(v, dtype_in(t, op_info[OP_dot].dtypes), "DOT of %s", dtype_info[t].name);
     REQUIRE(v, s->d <= DOT_BYTES && (s->d & DOT_BYTES) != DOT_BYTES && (!(s->d & DOT_BYTES) || t == DT_int32), "bits %u of DOT of %s", s->d, dtype_info[t].name);
     for (uint32_t d = 0; d < v->depth; d++)

@@ -17,6 +17,7 @@
 enum {
     BLOCK = 4096,                /* elements of a sum between roundings to the wider state; of a grid point */
     LONG_LOOP = 8192,            /* vector loops longer than this are blocked over the grid */
+    WINDOW = 7,                  /* reduced loops of a window are known to the kernel up to so many trips */
 };
 
 /* ---- forms ---- */
@@ -45,6 +46,18 @@ static void make_axes(Lower *l, int blocked, int32_t block)
     for (int i = 0; i < l->nloops; i++) l->loop[i].axis = lower_axis(l, l->loop[i].extent, i == blocked ? block : 0);
 }
 
+/* Whether the reduced loops are those of a small window: known to the kernel, they are no loops in its code. */
+static bool is_window(const Lower *l)
+{
+    int loops = 0;
+    for (int i = 0; i < l->nloops; i++) {
+        if (!l->loop[i].reduced) continue;
+        if (l->loop[i].extent > WINDOW) return false;
+        loops++;
+    }
+    return loops > 1 && !l->gp->scan && extents(l, true) <= WINDOW * WINDOW;
+}
+
 /* Elementwise, and reductions and scans by columns: the vector loop is kept. */
 static void form_columns(Lower *l, int blocked, int32_t block)
 {
@@ -53,8 +66,10 @@ static void form_columns(Lower *l, int blocked, int32_t block)
     int64_t extent = l->vec >= 0 ? l->loop[l->vec].extent : 0;
     int32_t block_knob = l->gr->knobs.at[KNOB_block], longest = block_knob ? block_knob : LONG_LOOP;
     int32_t vec_block = walks ? (extent > l->lanes ? l->lanes : 0) : extent > longest ? block_knob ? block_knob : BLOCK : 0;
+    bool known = is_window(l);
     for (int i = 0; i < l->nloops; i++)
-        l->loop[i].axis = lower_axis(l, l->loop[i].extent, i == blocked ? block : i == l->vec ? vec_block : 0);
+        l->loop[i].axis = known && l->loop[i].reduced && i != blocked ? kernel_axis(l->arena, l->k, (Size){ .arg = -1, .lit = l->loop[i].extent }, 0)
+                        : lower_axis(l, l->loop[i].extent, i == blocked ? block : i == l->vec ? vec_block : 0);
     make_tiles(l, l->lanes ? l->lanes : 1);
     int n = open_grid(l, at);
     if (l->vec >= 0) {

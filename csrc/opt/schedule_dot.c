@@ -501,6 +501,15 @@ static int open_sum(Product *p, uint32_t c, uint32_t *at)
     return n;
 }
 
+/* The kernel axes that a sum of products adds up over, where the product itself runs through them: a tile of the result stays in registers meanwhile. */
+static uint16_t summed_axes(const Product *p)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < p->l.nloops; i++)
+        if (is_summed(p, i)) axes |= 1u << p->l.loop[i].axis;
+    return (uint16_t)axes;
+}
+
 /* The tile of rows for the product after. */
 static void make_rows(Product *p)
 {
@@ -624,9 +633,10 @@ static bool multiply(Product *p, Drafts *out)
     if (p->block[p->im]) at[n++] = open_loop(l, p->im, PART_BLOCKS, 0, true);
     if (p->block[p->in] && !l->gp->reduced) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, true);
     uint32_t c = target(p), a = read_operand(l, &p->a), b = p->inside ? 0 : read_operand(l, &p->b);
-    if (l->gp->sum) nsum = open_sum(p, c, sum);
+    uint16_t sums = l->gp->sum && !p->inside && p->k <= SHORT_K && !p->block[p->ik] && !runs_along_k(p) ? summed_axes(p) : 0;
+    if (l->gp->sum && !sums) nsum = open_sum(p, c, sum);
     if (p->inside) b = pack_inside(p, c, sum, &nsum);
-    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .add = nsum > 0, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
+    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .add = nsum > 0, .sums = sums, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
         .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->bits });
     close_all(l, sum, nsum);
     if (l->gp->then) make_rows(p);

@@ -212,6 +212,20 @@ static Id sum_of_products(Pass *p, Id id, Id sum)
     return graph_reduce(g, OP_reduce_sum, x, both, 0);
 }
 
+static bool is_zero(const Graph *g, Id id)
+{
+    while (op_info[node_at(g, id)->op].kind == KIND_VIEW && node_at(g, id)->nin == 1) id = node_in(g, id)[0];
+    return node_at(g, id)->op == OP_const && node_attr(g, id)[0] == 0;
+}
+
+/* A sum of x + 0: of x. They differ where x is -0 alone, and a sum starts at 0, which takes the sign away as well. */
+static Id sum_of_zeros(Graph *g, Id x, const int64_t *attr)
+{
+    const Node *n = node_at(g, x);
+    if (n->op != OP_add || dtype_info[n->dtype].kind != DKIND_FLOAT || !is_zero(g, node_in(g, x)[1])) return 0;
+    return graph_reduce(g, OP_reduce_sum, node_in(g, x)[0], (uint64_t)attr[0], 0);
+}
+
 static Id rebuild(Pass *p, Id id)
 {
     const Node *n = node_at(p->old, id);
@@ -230,6 +244,7 @@ static Id rebuild(Pass *p, Id id)
     if (n->op == OP_dot) r = dot_small(g, in[0], in[1]);
     if (n->op == OP_dot && !r && p->target && p->target->vnni) r = dot_of_bytes(g, in[0], in[1]);
     if (n->op == OP_reduce_sum) r = sum_of_products(p, id, in[0]);
+    if (n->op == OP_reduce_sum && !r) r = sum_of_zeros(g, in[0], attr);
     if (!r && op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
     if (n->op == OP_reduce_var && !(r = var_unit(g, in[0], attr))) r = var_by_rows(g, in[0], attr);
     if (n->op == OP_pad) r = pad_pieces(g, in[0], in[1], attr);

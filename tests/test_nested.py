@@ -118,3 +118,23 @@ def test_first_of_equal_and_special_values(f, special):
             x[rng.random(x.shape) < 0.1] = special
             x[:, 7] = special
         np.testing.assert_array_equal(pyxla.jit(lambda x: f(x, axis=0))(x), f(x, axis=0))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(seed):
+    rng = np.random.default_rng(seed)
+    n, m, k = rng.integers(65, 140), rng.integers(1, 13), rng.integers(1, 9)
+    pair = [lambda x, c: x - c, lambda x, c: x * c, np.maximum, lambda x, c: np.abs(x + c) + x][rng.integers(4)]
+    inner = [np.sum, np.max, np.min, np.mean][rng.integers(4)]
+    between = [lambda s, w: s, lambda s, w: np.sqrt(np.abs(s)) + w, lambda s, w: s * w[:, :1], lambda s, w: np.where(s > 1, s, -w)][rng.integers(4)]
+    outers = [[np.sum, np.max, np.min, np.argmin, np.argmax, np.var][i] for i in rng.integers(0, 6, 2)]
+    first, after = rng.integers(2), rng.integers(3)
+
+    def f(x, c, w):
+        p = pair(x.T[:, :, None], c.T[:, None, :]) if first else pair(x[:, None, :], c[None])
+        s = between(inner(p, axis=0 if first else 2), w)
+        results = [outer(s, axis=1) for outer in outers]
+        results[0] = results[0] * 2 + w[:, 0] if after else results[0]
+        return (*results, s) if after == 2 else tuple(results)
+
+    check(f, some((n, k), "f8") - 4, some((m, k), "f8") - 4, some((n, m), "f8"))

@@ -30,7 +30,8 @@ static void carry_states(Gen *g, Carried *c, const Stmt *loop)
     for (uint32_t i = 0; i < g->k->states.len; i++) {
         if (!for_contains(g, loop, STMT_REDUCE, i) || for_contains(g, loop, STMT_INIT, i)) continue;
         LLVMValueRef *v = g->state[i].gathering ? g->state[i].lanes : g->state[i].v;
-        for (int j = 0; j < state_width(g, i); j++) carried_add(g, c, &v[j]);
+        int width = state_width(g, i) + (g->state[i].gathering && g->state[i].watched);
+        for (int j = 0; j < width; j++) carried_add(g, c, &v[j]);
     }
 }
 

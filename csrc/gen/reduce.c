@@ -132,13 +132,23 @@ static LLVMValueRef replaces(Emit *e, State m, LLVMValueRef x, LLVMValueRef best
     return v_and(e, v_fcmp(e, most ? LLVMRealUGT : LLVMRealULT, x, best), v_fcmp(e, LLVMRealORD, best, best));
 }
 
-static void reduce_counted(Gen *g, const Stmt *s, State m, LLVMValueRef best[3])
+/* As replaces(), where `watched` lanes have met no NaN: they are known before the element, so that one comparison waits for the best. */
+static LLVMValueRef replaces_watched(Gen *g, State m, LLVMValueRef x, LLVMValueRef best, LLVMValueRef *watched)
 {
     Emit *e = &g->e;
-    LLVMValueRef x = val_lanes(g, s->b), count = g->scope[g->vec].var;
+    LLVMValueRef better = v_and(e, v_fcmp(e, m.monoid == MONOID_argmax ? LLVMRealUGT : LLVMRealULT, x, best), *watched);
+    LLVMValueRef nan = v_isnan(e, x);
+    *watched = v_and(e, *watched, v_not(e, g->mask ? v_and(e, nan, g->mask) : nan));
+    return better;
+}
+
+static void reduce_counted(Gen *g, const Stmt *s, State m, StateCode *c)
+{
+    Emit *e = &g->e;
+    LLVMValueRef x = val_lanes(g, s->b), count = g->scope[g->vec].var, *best = c->lanes;
     Moved moved = scope_enter(g, g->depth, g->lanes);
     if (count_dtype(m) == DT_int32) count = LLVMBuildTrunc(e->b, count, g->i32, "");
-    LLVMValueRef better = replaces(e, m, x, best[0]);
+    LLVMValueRef better = c->watched ? replaces_watched(g, m, x, best[0], &best[2]) : replaces(e, m, x, best[0]);
     if (g->mask) better = v_and(e, better, g->mask);
     best[0] = v_select(e, better, x, best[0]);
     best[1] = v_select(e, better, v_splat(e, count), best[1]);
@@ -258,7 +268,7 @@ void state_reduce(Gen *g, const Stmt *s)
     const uint32_t in[] = {s->b, s->c, s->d};
     bool lanes = c->gathering || c->vector;
     if (c->gathering && c->counted) {
-        reduce_counted(g, s, m, c->lanes);
+        reduce_counted(g, s, m, c);
         return;
     }
     if (c->in_order && !c->gathering) {
@@ -302,6 +312,8 @@ void states_spread(Gen *g, const Stmt *loop)
         State m = g->k->states.at[i];
         identity(&g->e, m, c->lanes);
         c->counted = is_arg(m) ? counted_index(g, loop, i) : 0;
+        c->watched = c->counted && dtype_info[m.dtype].kind == DKIND_FLOAT && g->e.level == CPU_AVX512;   /* masks have registers */
+        if (c->watched) c->lanes[2] = LLVMConstAllOnes(v_type(&g->e, DT_bool_));
         if (c->counted) c->lanes[1] = v_i(&g->e, count_dtype(m), 0);    /* a lane that met nothing better has the identity from there on */
         g->e.lanes = outer;
         c->gathering = true;
@@ -331,6 +343,46 @@ static void counts_to_indices(Gen *g, const Stmt *loop, StateCode *c, State m)
     c->lanes[1] = v_add(&g->e, c->lanes[1], LLVMConstVector(numbers, g->e.lanes));
 }
 
+/* Lanes whose best is NaN get the best number and the sign bit in their count, so that they come first without a test; 0 lanes: back. */
+static void mark_nans(Gen *g, StateCode *c, State m)
+{
+    Emit *e = &g->e;
+    Dtype dt = count_dtype(m);
+    int64_t sign = dt == DT_int32 ? INT32_MIN : INT64_MIN;
+    if (dtype_info[m.dtype].kind != DKIND_FLOAT) return;
+    if (g->e.lanes) {
+        LLVMValueRef nan = v_isnan(e, c->lanes[0]);
+        c->lanes[0] = v_select(e, nan, extreme_value(e, m.dtype, m.monoid == MONOID_argmax), c->lanes[0]);
+        c->lanes[1] = v_select(e, nan, v_or(e, c->lanes[1], v_i(e, dt, sign)), c->lanes[1]);
+    } else {
+        LLVMValueRef nan = v_icmp(e, LLVMIntSLT, c->lanes[1], v_i(e, dt, 0));
+        c->lanes[0] = v_select(e, nan, v_f(e, m.dtype, __builtin_nan("")), c->lanes[0]);
+        c->lanes[1] = v_and(e, c->lanes[1], v_i(e, dt, ~sign));
+    }
+}
+
+/* combine_arg() without NaN. */
+static void combine_counted(Emit *e, State s, LLVMValueRef a[3], const LLVMValueRef b[3])
+{
+    bool most = s.monoid == MONOID_argmax;
+    LLVMValueRef better = emit_less(e, s.dtype, most ? a[0] : b[0], most ? b[0] : a[0], NULL), equal = emit_equal(e, s.dtype, a[0], b[0], NULL);
+    LLVMValueRef take = v_or(e, better, v_and(e, equal, v_icmp(e, LLVMIntSLT, b[1], a[1])));
+    a[0] = v_select(e, take, b[0], a[0]);
+    a[1] = v_select(e, take, b[1], a[1]);
+}
+
+static void counted_begin(Gen *g, const Stmt *loop, StateCode *c, State m)
+{
+    counts_to_indices(g, loop, c, m);
+    mark_nans(g, c, m);
+}
+
+static void counted_end(Gen *g, const Stmt *loop, StateCode *c, State m)
+{
+    mark_nans(g, c, m);
+    counts_to_indices(g, loop, c, m);
+}
+
 static void gather_state(Gen *g, const Stmt *loop, uint32_t state)
 {
     StateCode *c = &g->state[state];
@@ -338,17 +390,18 @@ static void gather_state(Gen *g, const Stmt *loop, uint32_t state)
     LLVMValueRef high[3], r[3];
     unsigned outer = g->e.lanes, lanes = loop->lanes;
     g->e.lanes = lanes;
-    if (c->counted) counts_to_indices(g, loop, c, m);
+    if (c->counted) counted_begin(g, loop, c, m);
     for (unsigned half = lanes / 2; half; half /= 2) {
         for (int i = 0; i < state_width(g, state); i++) {
             high[i] = part_of(g, c->lanes[i], half, half);
             c->lanes[i] = part_of(g, c->lanes[i], 0, half);
         }
         g->e.lanes = half > 1 ? half : 0;
-        combine(&g->e, m, c->lanes, high, c->lanes);
+        if (c->counted) combine_counted(&g->e, m, c->lanes, high);
+        else combine(&g->e, m, c->lanes, high, c->lanes);
     }
     g->e.lanes = 0;
-    if (c->counted) counts_to_indices(g, loop, c, m);
+    if (c->counted) counted_end(g, loop, c, m);
     combine(&g->e, m, c->v, c->lanes, r);
     for (int i = 0; i < state_width(g, state); i++) c->v[i] = r[i];
     g->e.lanes = outer;

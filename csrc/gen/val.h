@@ -31,9 +31,10 @@ typedef struct {
 enum { MAX_SCOPES = 4 * KERNEL_MAX_AXES + 12 };
 
 /* A reduction in progress: one SSA value per component. `lanes` holds what a vector FOR gathers for a state from outside of it.
- * counted: the index value of an argmax that keeps the vector FOR's own count where the best value of each lane was met.
+ * counted: the index value of an argmax that keeps the vector FOR's own count where the best value of each lane was met;
+ * watched: its lanes[2] are those that have met no NaN.
  * in_order: an argmax that meets its elements in the order of their indices. same_count: moments whose lanes all count the same elements; v[0] is a scalar. */
-typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering, same_count, in_order; uint32_t counted; } StateCode;
+typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering, same_count, in_order, watched; uint32_t counted; } StateCode;
 
 typedef struct {
     Emit e;

@@ -281,3 +281,65 @@ def test_masks_on_some_axes():
 
     w = rng.standard_normal((4, 5))
     same(f(x.copy(), m, k, v, w), pyxla.jit(f)(x.copy(), m, k, v, w))
+
+
+# ---- what is computed from selected elements is computed for all ----
+
+def grown(x, m):
+    x[m] += 1
+    x[m] *= x[m]
+    return x * 2
+
+
+def divided(x, m):
+    x[m] = 1 / (x[m] - 0.5) - x[m]
+
+
+def from_another(x, m, y):
+    x[m] = y[m] * 2 + x[m]
+
+
+def less_their_sum(x, m):
+    x[m] -= x[m].sum()
+
+
+def some_columns(x, m):
+    x[m[:, 0], :2] *= -1
+
+
+def rows(x, m):
+    x[m[:, 0]] *= np.arange(4.0)
+
+
+def rows_by_their_maximum(x, m):
+    x[m[:, 0]] += x[m[:, 0]].max(axis=1, keepdims=True)
+
+
+def of_a_view(x, m):
+    x.T[m.T] *= 2
+
+
+def read_before_a_store(x, m):
+    y = x[m]
+    x[m] = 0
+    x[m] = y * 2
+
+
+def of_integers(x, m):
+    x = (10 * x).astype("i4")
+    x[m] //= 2
+    x[m] <<= 1
+    return x
+
+
+@pytest.mark.parametrize("f", [grown, divided, from_another, less_their_sum, some_columns, rows, rows_by_their_maximum, of_a_view, read_before_a_store,
+                               of_integers], ids=lambda f: f.__name__)
+def test_masked_stores_of_masked_values(f):
+    x = np.random.default_rng(0).standard_normal((6, 4))
+    check(f, x, x > 0.3, *[3 * x] * (f is from_another))
+
+
+def test_a_masked_store_counts_nothing():
+    x = np.arange(6.0)
+    assert "sum" not in pyxla.jit(divided).lower(x, x > 2).compile().as_text()
+    assert "sum" in pyxla.jit(less_their_sum).lower(x, x > 2).compile().as_text()

@@ -136,6 +136,9 @@ Id graph_window(Graph *g, Id a, int axis, int64_t size, int64_t stride, int64_t 
 Id graph_slice(Graph *g, Id a, const Id *start, const int64_t *step, const Dim *shape);       /* rank = a's; start: scalar nodes */
 /* x[i_0, ..., i_{n-1}]: the index arrays (int64, one shape, in range) replace x's first n axes by their own. */
 Id graph_gather(Graph *g, Id x, const Id *index, int n);
+/* The value v, computed elementwise from x[index] (gather) for any x of leading extent n and from what `index` does not enter, for all of x: v is the
+ * result at `index`. 0: it is computed from other things, or dear (spread.c). */
+Id graph_spread(Graph *g, Id v, Id index, Dim n);
 Id graph_slice_const(Graph *g, Id a, const int64_t *start, const int64_t *step, const Dim *shape);
 Id graph_update(Graph *g, Id a, Id v, const Id *start, const int64_t *step);
 Id graph_update_const(Graph *g, Id a, Id v, const int64_t *start, const int64_t *step);

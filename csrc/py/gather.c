@@ -112,6 +112,22 @@ PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n)
     return tracer_array(t, graph_gather(t->graph, x, index, k), layout);
 }
 
+PyObject *prim_spread(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Trace *t = begin("spread", n, 3);
+    Id v = t ? array_node(t, args[0]) : 0, index = v ? array_node(t, args[1]) : 0;
+    int64_t extent = index ? PyLong_AsLongLong(args[2]) : -1;
+    if (!index || PyErr_Occurred())
+        return NULL;
+    Id r = graph_spread(t->graph, v, index, extent);
+    if (r)
+        return tracer_array(t, r, LAYOUT_C);
+    if (t->graph->err->kind)
+        return failed(t);
+    Py_RETURN_NONE;
+}
+
 static bool read_op(PyObject *name, Op *op)
 {
     *op = OP_none;

@@ -526,6 +526,7 @@ PyMethodDef prim_methods[] = {
     {"bounds", prim_bounds, METH_O, "bounds(x): integers that no element of x passes, as far as the graph shows them, or None"},
     {"freeze", prim_freeze, METH_O, "freeze(x): x, which may not be written to from here on"},
     FAST(batched, "batched((value, ...), (row, ...), (array, ...), shape): values of one row, for the arrays of rows with these axes in front; None: no rule"),
+    FAST(spread, "spread(v, i, n): what is computed from x[i] alone, computed for all of x, of leading extent n; None where that is not possible"),
     FAST(aligned, "aligned((i, ...)): index arrays broadcast to one shape, in the run where extents are known only then"),
     FAST(gather, "gather(x, (i, ...)): x[i, ...] with int64 arrays in range for the leading axes"),
     FAST(scatter, "scatter(x, v, op, axes, (i, ...)): writes x[..., i, ...] = v, or op.at(x, (..., i, ...), v); axes: bit mask of those indexed; v: the index arrays' axes first"),

@@ -285,6 +285,7 @@ PyObject *tracer_derived(Tracer *x, Id node);
 /* ---- gather.c ---- */
 PyObject *prim_aligned(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_batched(PyObject *m, PyObject *const *args, Py_ssize_t n);
+PyObject *prim_spread(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_index(PyObject *m, PyObject *const *args, Py_ssize_t n);

@@ -340,6 +340,10 @@ def setitem(x, key, value):
     target = rest[:k.place] + shape + rest[k.place:]
     v = _core.full(target, x.dtype, 0 if fits_nothing(value, target) else value)
     v = to_front(v, list(range(k.place, k.place + len(shape))))
+    whole = _core.spread(v, positions(mask.values), mask.values.size) if mask is not None and k.at[0] == 0 else None
+    if whole is not None:                                             # x[m] += 1: every element is decided on its own
+        view[...] = _core.where(over(mask.values, view, 0), _core.reshape(whole, view.shape), view)
+        return
     _core.scatter(view, v, None, axis_bits(at), indices)
 
 
@@ -370,9 +374,13 @@ def store_masked(view, mask, at, place, value):
         value = array(value)
     if np.ndim(value):
         value = spread(drop_leading(array(value), view.ndim - mask.ndim + 1), view, mask, at, place)
-    wide = _core.reshape(mask, (1,) * at + mask.shape + (1,) * (view.ndim - at - mask.ndim))
     v = _core.full(view.shape, view.dtype, value)
-    view[...] = _core.where(_core.broadcast(wide, view.shape), v, view)
+    view[...] = _core.where(over(mask, view, at), v, view)
+
+
+def over(mask, view, at):
+    """A mask of the axes `at` and following, broadcast to all of a view."""
+    return _core.broadcast(_core.reshape(mask, (1,) * at + mask.shape + (1,) * (view.ndim - at - mask.ndim)), view.shape)
 
 
 def drop_leading(value, ndim):

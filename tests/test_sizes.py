@@ -281,6 +281,24 @@ def test_complex_numbers_in_tables_and_sets():
         same(f(x), pyxla.jit(f)(x))
 
 
+def test_numbers_of_numpy_win_over_an_extent():
+    def f(x):
+        n, y = np.unique(x).shape[0], x.astype("float32")
+        return n - (x[x > 0] * 2).max(initial=0), n * x.sum(), np.float64(2) + n, n + np.float64(2), np.float32(2) * n, n - y[0], y * (n * x[0]), n * np.int8(2)
+
+    same(f(V), pyxla.jit(f)(V), rtol=1e-12)
+
+
+def test_rows_of_an_array_of_run_time_columns():
+    def f(x):
+        rows = [row.sum() for row in np.stack([x[x > 0], x[x > 0]])]
+        return rows[0], np.unstack(x[x > 0][None])[0], len(rows)
+
+    same(f(V), pyxla.jit(f)(V))
+    with pytest.raises(IndexError):
+        pyxla.jit(lambda x: x[x > 0][None][1])(V)
+
+
 def test_sizes_that_captured_arrays_decide():
     a = np.array([1, 3, 4])
 

@@ -63,7 +63,9 @@ def plain(x):
 
 def weak(x):
     """Whether x is a Python number, of the trace or of the run."""
-    return isinstance(x, (bool, int, float, Number)) or _core.is_scalar_tracer(x)
+    if _core.is_tracer(x):
+        return _core.is_scalar_tracer(x)
+    return isinstance(x, (bool, int, float, Number)) and not isinstance(x, np.generic)      # np.float64 is a float too
 
 
 def as_value(x, dtype=None):

@@ -293,12 +293,19 @@ def part_of(x, items):
         if isinstance(item, slice) and item != ALL:
             x = along_axis(x, d, slice_indices(item, n if isinstance(n, Number) else Number(as_value(n)))[0])
         elif not isinstance(item, slice):
+            check_known(item, n, d)
             x = along_axis(x, d, _core.index(_core.reshape(array(plain_number(item)), ()), n))
             continue
         d += 1
     for k, d in enumerate(new):
         x = _core.reshape(x, (*x.shape[:d + k], 1, *x.shape[d + k:]))
     return x if x.ndim else scalar(x)
+
+
+def check_known(item, n, axis):
+    """Raises where an index that is a number lies outside of an axis of known extent: iterations end there."""
+    if not (_core.is_tracer(item) or isinstance(item, Number) or isinstance(n, Number) or -n <= item < n):
+        raise IndexError(f"index {item} is out of bounds for axis {axis} with size {n}")
 
 
 def along_axis(x, axis, indices):

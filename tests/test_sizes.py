@@ -20,7 +20,7 @@ FORMS = [
     "np.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: v * 2])", "np.piecewise(x, [x < 0], [1, 2])", "x[x > 0].reshape(-1, 1) * np.ones(3)",
     "x[x > 0].astype('float32') / x[x > 0].shape[0]", "(x > 0).nonzero()[0].shape[0] + x", "x[x > 0].copy() + x[x > 0]", "np.unique(x > 0)", "x[~np.isnan(x)].sum()",
     "x[:, None][x > 0]", "np.outer(x[x > 0], x[x > 0])", "x[x > 0][None, :] + x[x > 0][:, None]", "np.diff(x[x > 0])", "np.maximum(x, x[x > 0].size)", "np.where(x > 0, x[x > 0].size, x)", "np.full(3, x[x > 0].size)",
-    "np.resize(x[x > 0], (3, 2))", "np.resize(x[x > 0], 50)", "np.resize(x[x > 0], 0)", "np.einsum('...i->i...', x[x > 0])", "np.einsum('i,j->ij', x[x > 0], x)",
+    "np.resize(x[x > 0], (3, 2))", "np.resize(x[x > 0], 50)", "np.resize(x[:3], x[x > 0].shape)", "np.resize(x[x > 0], x[x < 0].shape)", "np.resize(x[x > 0], 0)", "np.einsum('...i->i...', x[x > 0])", "np.einsum('i,j->ij', x[x > 0], x)",
     "np.logical_xor.accumulate(x[x > 0] > 0.5)", "np.divide.accumulate(x[x > 0])", "np.logaddexp.accumulate(x[x > 0])", "np.pad(x[x > 0], 2)", "np.pad(x[x > 0], 2, 'edge')",
     "divmod(x[x > 0].size, 3)", "x[x > 0].size & 3", "1 << x[x > 100].size", "np.repeat(x[x > 0], 3)", "np.repeat(x[x > 0], x[x > 0].shape[0])", "np.repeat(x[x > 100], 3)",
     "np.searchsorted(np.sort(x[x > 0]), x)", "np.searchsorted(np.sort(x[x > 0]), x[x < 0.5], 'right')", "np.searchsorted(x[x > 100], x)",

@@ -352,9 +352,9 @@ def repeat(a, repeats, axis=None):
 def resize(a, new_shape):
     a, shape = ravel(a), shape_tuple(new_shape)
     size = count(shape)
-    if any(n < 0 for n in shape):
+    if any(not _core.is_extent(n) and n < 0 for n in shape):
         raise ValueError("all elements of `new_shape` must be non-negative")
-    if _core.is_extent(a.size):
+    if _core.is_extent(a.size) or _core.is_extent(size):
         from .sizes import repeated_cyclically
         return _core.reshape(repeated_cyclically(a, size), shape)
     if a.size == 0 or size == 0:

@@ -275,3 +275,12 @@ def test_many_pairs(libraries, rng, name, code, level):
     for _ in range(10):
         worst = max(worst, check(library, name, code, *binary_points(rng, name, code, 1_000_000)))
     print(f"{name} {code}: {worst:.3f} ulp ({level})", flush=True)
+
+
+@pytest.mark.parametrize("f", [np.exp, np.tan, np.arctanh, lambda x: np.sin(x) * np.exp(x) + np.tanh(x)], ids=["exp", "tan", "arctanh", "three"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_bits_do_not_depend_on_the_extent(f, dtype):
+    """Long loops run over more registers at once than short ones, their rests over fewer."""
+    x = (np.random.default_rng(0).random(20011) * 0.9).astype(dtype)
+    g = pyxla.jit(f)
+    assert g(x).tobytes() == np.concatenate([g(x[i : i + 997]) for i in range(0, len(x), 997)]).tobytes()

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pyxla
+
 ROOT = Path(__file__).resolve().parent.parent
 CSRC = ROOT / "csrc"
 ROW = re.compile(r"^ELEMENTWISE\((\w+),\s*(\d), T, \"[a-z]+\",\s*MATH,\s*([\d.]+), ([\d.]+),", re.M)

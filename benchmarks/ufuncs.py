@@ -82,6 +82,7 @@ def selection(np, dtype, n):
     high = 100 if np.dtype(dtype).itemsize == 1 else 10_000
     x = rng.standard_normal(n).astype(dtype) if kind == "f" else rng.integers(0, high, n).astype(dtype)
     i = rng.integers(0, n, n)
+    span = (-3, 3) if kind == "f" else (0, high)
     mask, rare = rng.random(n) < 0.5, rng.random(n) < 0.01
     bins, edges = rng.integers(0, 256, n), np.sort(rng.standard_normal(101))
     table, y, v = np.sort(x[: min(n, 10_000)]), x.copy(), x[::-1].copy()
@@ -104,7 +105,7 @@ def selection(np, dtype, n):
     yield f"add.at bins {dtype}", lambda x, i, v: np.add.at(x, i, v), (np.zeros(256, dtype), bins, v)
     yield f"searchsorted {dtype}", lambda t, x: np.searchsorted(t, x), (table, x)
     yield f"histogram {dtype}", lambda x: np.histogram(x, 100)[0], (x,)
-    yield f"histogram range {dtype}", lambda x: np.histogram(x, 100, (-3, 3))[0], (x,)
+    yield f"histogram range {dtype}", lambda x: np.histogram(x, 100, span)[0], (x,)
     yield f"histogram edges {dtype}", lambda x, e: np.histogram(x, e)[0], (x, edges)
     yield f"digitize {dtype}", lambda x, e: np.digitize(x, e), (x, edges)
     yield f"unique {dtype}", lambda x: np.unique(x), (x,)

@@ -5,6 +5,7 @@
 A program is the text of a function. It is made line by line: a random line stays if NumPy runs it, so programs are legal by construction
 and a failure prints as source that can be pasted into a test. `exact` programs use only operations whose bits are NumPy's; `loose`
 ones use elementary functions, float sums and products of matrices, nothing that jumps, and are compared with a tolerance, half of them under fastmath.
+One in eight has arrays whose size is data; complex numbers are in both kinds, without products in the exact one.
 Two in five have a donated argument; one in three is called with constants too, one in three under other schedules. Each program is called four times: traced, with new values, in other memory layouts, and after a captured array has changed."""
 import argparse
 import contextlib

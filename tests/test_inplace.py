@@ -319,6 +319,17 @@ def test_writes_through_reshapes_of_results_in_another_order(form):
                     assert "reshaped or flattened" in str(e)
 
 
+def test_whole_store_below_a_scatter():
+    """What is stored reversed is read after indices have written over some of it: not from there."""
+    def f(a):
+        w = a[::-1]
+        w[...] = np.where(w > 1, w + 1, w)
+        y = w[None] * np.ones((3, 1))
+        a[[0, -1]] = 7
+        return y, a
+    check(f, np.arange(4.0))
+
+
 @pytest.mark.parametrize("start", ["x * 2", "x"])
 def test_a_part_of_an_older_version_is_read_after_its_memory_was_written_to(start):
     """The first column is read before the second update, apart from it, and stored after a third one has written there."""

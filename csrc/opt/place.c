@@ -6,7 +6,7 @@ typedef struct {
     Grouping *gr;
     Id buffer;
     uint32_t last, floor;        /* the highest group of a piece so far; the lowest that the next ones may join */
-    int below;                   /* updates that will write over the next pieces */
+    int below;                   /* updates and scatters that will write over the next pieces */
 } Place;
 
 static bool constant_box(const Box *box, int rank)
@@ -195,13 +195,11 @@ static bool place_scatter(Place *p, Id id)
     int8_t axis[MAX_RANK];
     for (int i = 1; i < node_at(g, id)->nin; i++)
         if (!store_before(gr, in[i], x)) return false;
-    if (gr->info[x].inner) {
-        if (!place_node(p, x, NULL)) return false;
-    } else if (node_at(g, x)->op == OP_input || gr->info[x].group) {
+    if (!gr->info[x].inner && (node_at(g, x)->op == OP_input || gr->info[x].group)) {
         if (!carry_box(p, x, NULL, node_shape(g, x))) return false;
     } else {
         p->below++;
-        if (!place_value(p, x, NULL)) return false;
+        if (gr->info[x].inner ? !place_node(p, x, NULL) : !place_value(p, x, NULL)) return false;
         p->below--;
     }
     p->floor = p->last + 1;
@@ -232,7 +230,7 @@ static bool place_concatenate(Place *p, Id id, const Box *outer)
         box->off[axis] = at;
         box_compose(box, outer, rank);
         at += node_shape(g, v)[axis];
-            if (!place_piece(p, v, box)) return false;
+        if (!place_piece(p, v, box)) return false;
     }
     return true;
 }

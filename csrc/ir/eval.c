@@ -155,7 +155,7 @@ static double eval_float(Op op, double x, double y, double z, bool single)
     case OP_absolute: return fabs(x);
     case OP_sign: return x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x;
     case OP_sqrt: return sqrt(x);
-    case OP_cbrt: return cbrt(x);
+    case OP_cbrt: return (double)cbrtl(x);        /* cbrt of the C library is off by two units */
     case OP_floor: return floor(x);
     case OP_ceil: return ceil(x);
     case OP_trunc: return trunc(x);

@@ -119,7 +119,7 @@ static int64_t piece_points(const Run *r, const Launch *l)
     return n < 1 ? 1 : (int64_t)n;
 }
 
-/* false: the interpreter could not. */
+/* false: the interpreter had no memory. */
 static bool run_launch(Run *r, const Launch *l)
 {
     int64_t *args = r->words + l->words;
@@ -165,7 +165,7 @@ static int64_t run_launches(Run *r)
         const Launch *l = &plan->launches.at[i];
         if (l->once != r->once) continue;
         if (l->host && !run_host(r, l)) return -4;
-        if (!l->host && !run_launch(r, l)) return -3;
+        if (!l->host && !run_launch(r, l)) return -1;
         if (r->status) return r->status;
     }
     return stopped(r) ? -2 : 0;

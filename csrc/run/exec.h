@@ -22,7 +22,7 @@ typedef struct { void *const *in, *const *out, *const *kept; const char *const *
 
 /* Runs all launches but those `once`, on words, a private copy of plan->words (words.len entries) that is patched.
  * `stop` (may be NULL) is read between launches and between pieces of long ones; nonzero ends the run. Returns 0, the status of the
- * first failed check (> 0), -1 out of memory, -2 stopped, -3 interpreted and the interpreter could not (interp_kernel),
+ * first failed check (> 0), -1 out of memory, -2 stopped,
  * -4 a host function raised (*failure, which may be NULL where the plan has no host calls). */
 int64_t exec_run(const Exec *e, int64_t *words, const Addresses *at, const atomic_int *stop, HostFailure *failure);
 /* Runs the launches `once`, which write the kept values; `out` is not read. Returns as exec_run(). */

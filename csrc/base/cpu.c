@@ -97,6 +97,17 @@ static CpuLevel chosen_level(CpuLevel host)
     return host;
 }
 
+/* PYXLA_CACHES=l1,l2: plans as for those sizes. */
+static void chosen_caches(Cpu *cpu)
+{
+    const char *want = getenv("PYXLA_CACHES");
+    size_t l1, l2;
+    if (want && sscanf(want, "%zu,%zu", &l1, &l2) == 2 && l1 >= 4096 && l2 >= l1) {
+        cpu->l1 = l1;
+        cpu->l2 = l2;
+    }
+}
+
 static void detect(Cpu *cpu)
 {
     cpu->level = chosen_level(host_level());
@@ -105,6 +116,7 @@ static void detect(Cpu *cpu)
     cpu->l1 = cache_size(1, 32 << 10);
     cpu->l2 = cache_size(2, 1 << 20);
     cpu->l3 = cache_size(3, 32 << 20);
+    chosen_caches(cpu);
     host_name(cpu->name, sizeof cpu->name);
 }
 

@@ -1,6 +1,6 @@
 /* What the host can do, asked once: the vector level and the sizes of the caches.
  *
- * PYXLA_CPU=sse2|avx2|avx512|neon lowers the level (never raises it), for tests. */
+ * PYXLA_CPU=sse2|avx2|avx512|neon lowers the level (never raises it), PYXLA_CACHES=l1,l2 changes the sizes that plans are made for: for tests. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -65,7 +65,9 @@ def text():
 
 
 def fixed_text():
-    done = subprocess.run([sys.executable, __file__, "here"], env={**os.environ, **FIXED}, capture_output=True, text=True)
+    loaded = sys.modules.get("pyxla")                           # as a test: the build that is tested
+    packages = str(Path(loaded.__file__ if loaded else __file__).resolve().parent.parent)
+    done = subprocess.run([sys.executable, __file__, "here"], env={**os.environ, **FIXED, "PYTHONPATH": packages}, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr)
     return done.stdout

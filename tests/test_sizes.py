@@ -309,3 +309,10 @@ def test_sizes_that_captured_arrays_decide():
     g = pyxla.jit(f)
     for a[0] in (1, 7):
         same(f(), g())
+
+
+def test_text_of_a_graph_with_sizes_of_the_run():
+    lowered = pyxla.jit(lambda x: x[x > 0] * 2).lower(np.arange(-3.0, 3))
+    assert "f64[%" in lowered.as_text()
+    with pytest.raises(pyxla.UnsupportedError, match="depend on data"):
+        lowered.as_text(simplified=True)

@@ -208,8 +208,13 @@ static PyObject *lowered_as_text(PyObject *self, PyObject *args, PyObject *kwarg
     int simplified = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:as_text", names, &simplified))
         return NULL;
-    const Trace *t = ((Lowered *)self)->entry->trace;
+    const Entry *e = ((Lowered *)self)->entry;
+    const Trace *t = e->trace;
     Err err = {0};
+    if (simplified && e->staged) {
+        PyErr_SetString(error_class(ERR_UNSUPPORTED), "shapes of this graph depend on data: its stages are simplified in the run, when their sizes are known; as_text() shows it as traced");
+        return NULL;
+    }
     Arena *a = simplified ? arena_new(&err) : NULL;
     const Graph *g = !simplified ? t->graph : a ? simplify(a, t->graph, NULL) : NULL;
     Text text = {0};
@@ -251,7 +256,7 @@ static PyObject *lowered_compile(PyObject *self, PyObject *Py_UNUSED(unused))
 
 static PyMethodDef lowered_methods[] = {
     {"as_text", (PyCFunction)(void (*)(void))lowered_as_text, METH_VARARGS | METH_KEYWORDS,
-     "as_text(*, simplified=False)\n--\n\nThe graph as text, as traced or after the simplifying passes."},
+     "as_text(*, simplified=False)\n--\n\nThe graph as text, as traced or after the simplifying passes (UnsupportedError if shapes depend on data)."},
     {"compile", lowered_compile, METH_NOARGS, "compile()\n--\n\nPlans and compiles for the layouts of the arguments."},
     {0},
 };

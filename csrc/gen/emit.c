@@ -398,25 +398,6 @@ LLVMValueRef v_mend(Emit *e, LLVMValueRef mask, LLVMValueRef r, BodyFn *mend, Dt
 
 /* ---- constant tables ---- */
 
-bool v_has_permute(const Emit *e) { return e->level == CPU_AVX512 && e->lanes > 1; }
-
-LLVMValueRef v_permute(Emit *e, Dtype dt, const double *table, int n, LLVMValueRef index)
-{
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(e->ctx);
-    LLVMValueRef row[16], r = LLVMGetPoison(v_type(e, dt));
-    unsigned lanes = e->lanes, width = dt == DT_float64 ? 8 : 16;
-    e->lanes = 0;
-    for (unsigned i = 0; i < width; i++) row[i] = v_f(e, dt, table[i % (unsigned)n]);
-    e->lanes = lanes;
-    /* The mask must be applied to the whole vector: only then does LLVM see a permute in the unrolled form. */
-    LLVMValueRef all = LLVMConstVector(row, width), at = v_and(e, index, v_i(e, v_bits_dtype(dt), (int64_t)width - 1));
-    for (unsigned i = 0; i < lanes; i++) {
-        LLVMValueRef lane = LLVMConstInt(i32, i, 0), j = LLVMBuildExtractElement(e->b, at, lane, "");
-        r = LLVMBuildInsertElement(e->b, r, LLVMBuildExtractElement(e->b, all, j, ""), lane, "");
-    }
-    return r;
-}
-
 LLVMValueRef v_table(Emit *e, const char *name, Dtype dt, const void *data, int n)
 {
     LLVMValueRef global = LLVMGetNamedGlobal(e->mod, name);

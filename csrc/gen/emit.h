@@ -122,10 +122,6 @@ LLVMValueRef v_mend(Emit *e, LLVMValueRef mask, LLVMValueRef r, BodyFn *mend, Dt
 LLVMBasicBlockRef v_block(Emit *e, const char *name);
 
 /* ---- constant tables ---- */
-/* table[index & (n - 1)], n <= 16 for float32 and 8 for float64, powers of two: a register permute on AVX-512; elsewhere slow or absent, so
- * ask v_has_permute() first. index: int32 for float32, int64 for float64. */
-bool v_has_permute(const Emit *e);
-LLVMValueRef v_permute(Emit *e, Dtype dt, const double *table, int n, LLVMValueRef index);
 /* A constant array in .rodata, made once per name; scalar code reads it by v_table_load (index: any scalar integer in range). */
 LLVMValueRef v_table(Emit *e, const char *name, Dtype dt, const void *data, int n);
 LLVMValueRef v_table_load(Emit *e, Dtype dt, LLVMValueRef table, LLVMValueRef index);

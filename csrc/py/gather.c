@@ -46,6 +46,19 @@ static int read_indices(Trace *t, PyObject *tuple, Id *out, Layout *layout)
 
 static PyObject *failed(Trace *t) { return PyErr_Occurred() ? NULL : trace_fail(t); }
 
+static PyObject *tuple_of_arrays(Trace *t, const Id *id, int n, Layout layout)
+{
+    PyObject *all = PyTuple_New(n);
+    for (int i = 0; all && i < n; i++) {
+        PyObject *x = tracer_array(t, id[i], layout);
+        if (!x)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, i, x);
+    }
+    return all;
+}
+
 PyObject *prim_aligned(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
@@ -55,15 +68,7 @@ PyObject *prim_aligned(PyObject *m, PyObject *const *args, Py_ssize_t n)
     int k = t ? read_indices(t, args[0], index, &layout) : -1;
     if (k < 0)
         return t ? failed(t) : NULL;
-    PyObject *all = PyTuple_New(k);
-    for (int i = 0; all && i < k; i++) {
-        PyObject *x = tracer_array(t, index[i], layout);
-        if (!x)
-            Py_CLEAR(all);
-        else
-            PyTuple_SET_ITEM(all, i, x);
-    }
-    return all;
+    return tuple_of_arrays(t, index, k, layout);
 }
 
 static int read_nodes(Trace *t, PyObject *tuple, Id *out)
@@ -89,15 +94,7 @@ PyObject *prim_batched(PyObject *m, PyObject *const *args, Py_ssize_t n)
         return t ? failed(t) : NULL;
     if (!graph_batch(t->graph, rows, arrays, nrows, roots, nroots, shape, rank))
         return t->err.kind ? failed(t) : Py_NewRef(Py_None);
-    PyObject *all = PyTuple_New(nroots);
-    for (int i = 0; all && i < nroots; i++) {
-        PyObject *x = tracer_array(t, roots[i], LAYOUT_INPUTS);
-        if (!x)
-            Py_CLEAR(all);
-        else
-            PyTuple_SET_ITEM(all, i, x);
-    }
-    return all;
+    return tuple_of_arrays(t, roots, nroots, LAYOUT_INPUTS);
 }
 
 PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n)

@@ -82,6 +82,8 @@ def same(want, got, *, ulp=0, rtol=0.0, atol=0.0, signs=True, where="result"):
 
 
 def same_values(want, got, ulp, rtol, atol, signs, where):
+    if want.tobytes() == got.tobytes() and want.dtype == got.dtype:
+        return
     want, got = np.atleast_1d(want), np.atleast_1d(got)
     if want.dtype.kind == "c":
         scale = np.abs(want[np.isfinite(want)]).max(initial=0) if rtol else 0

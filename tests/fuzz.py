@@ -234,7 +234,7 @@ class Program:
              "np.bincount(np.abs(np.nan_to_num({x}).astype('int8').astype('int64')).reshape(-1))", "np.where({x} > 0)[-1]", "np.extract({x} > 0, {x})", "({a} + {x}[{x} > 0].shape[0])",
              "np.concatenate(({x}[{x} > 0], {x}[{x} < 0]))", "({x}[{x} > 0] + {x}[{x} > 0])", "{x}[{x} > 0][::-1]", "{x}[{x} > 0][1:]", "np.diff({x}[{x} > 0])", "np.repeat({x}, 2)[np.repeat({x}, 2) > 0]", "{x}[np.flatnonzero({x} > 0)]",
              "np.any({x}[{x} > 0])", "np.full({x}[{x} > 0].shape, {y}[..., 0].sum() > 0)", "np.arange({x}[{x} > 0].shape[0])", "np.stack([{x}[{x} > 0], {x}[{x} > 0]])", "np.where({x}[{x} > 0] > 2, 1, {x}[{x} > 0])"]
-    LOOSE = ["({a} + {b})", "({a} - {b})", "({a} * {b})", "({a} + {b})", "np.tanh({a})", "np.sin({a})", "np.cos({a})", "np.exp(-np.abs({a}))", "np.log1p(np.abs({a}))", "np.sqrt(np.abs({a}) + 1)", "({a} / (1 + np.abs({b})))",
+    LOOSE = ["({a} + {b})", "({a} - {b})", "({a} * {b})", "({a} + {b})", "np.tanh({a})", "np.sin({x})", "np.cos({x})", "np.exp(-np.abs({a}))", "np.log1p(np.abs({a}))", "np.sqrt(np.abs({a}) + 1)", "({a} / (1 + np.abs({b})))",
              "np.arctan({a})", "np.square(np.tanh({a}))", "np.hypot({a}, 1.0)", "{x}.sum({axis})", "{x}.mean({axis})", "np.tanh({x}).var({axis})", "np.sqrt({x}.var({axis}) + 1)", "np.maximum({a}, {b})", "({x}.max({axis}))", "({x} @ {y})", "({x} @ {x}.T)",
              "np.dot({x}, {y}.T)", "np.cumsum({x}, -1)", "np.where({x} > 0, {a}, {b})", "({x} - {x}.mean(-1, keepdims=True))", "np.exp({x} - {x}.max(-1, keepdims=True))", "np.concatenate(({x}, {y}))", "np.stack(({x}, {y}))", "np.pad({x}, 1)", "{x}.T", "np.tanh({x}[1:] - {x}[:-1])",
              "np.einsum('ij,kj->ik', {x}, {y})", "np.lib.stride_tricks.sliding_window_view({x}, 2, -1).sum(-1)", "np.lib.stride_tricks.sliding_window_view({x}, 2, 0) @ np.ones((2, 3))", "np.einsum('...i->...', {x})", "np.flip({x}, 0)", "np.zeros_like({x})", "np.full(3, s)", "np.outer({x}, {y}[..., 0])", "np.expm1(np.tanh({a}))", "np.log(1 + np.square({a}))", "np.linalg.norm({x})", "np.clip({a}, -1, 1)", "np.minimum({a}, 2.0)",
@@ -316,9 +316,10 @@ class Program:
         return np.roll(flat, r.randint(1, 5)).reshape(a.shape)
 
 
-def compile_text(text, captured):
+def function(code, captured):
+    """The function that a program's code defines, with a captured array."""
     space = {"np": np, "G": captured}
-    exec(compile(text, "<fuzz>", "exec"), space)
+    exec(code, space)
     return space["f"]
 
 
@@ -328,11 +329,12 @@ def compare(program, text=None):
     ours, numpys = clone(program.captured), clone(program.captured)
     fast = program.kind == "loose" and len(text) % 2 == 0
     donated = [k for k in range(len(program.args)) if len(text) % 5 == k]
-    f, g = compile_text(text, numpys), pyxla.jit(compile_text(text, ours), fastmath=fast, donate_argnums=donated)
+    code = compile(text, "<fuzz>", "exec")
+    f, g = function(code, numpys), pyxla.jit(function(code, ours), fastmath=fast, donate_argnums=donated)
     # an error may grow by the magnitudes that cancel on the way
     exact = {"signs": False}
     single = {"float32", "complex64"} & {str(a.dtype) for a in [*program.args, program.captured]}
-    loose = {"rtol": 2e-3 if single else 1e-9, "atol": 1e-4 if single else 1e-9, "signs": False}
+    loose = {"rtol": 2e-3 if single else 1e-9, "atol": 5e-4 if single else 1e-9, "signs": False}
     for call in range(4):
         if call == 3 and ours.size:
             ours.reshape(-1)[0] = numpys.reshape(-1)[0] = 1

@@ -243,6 +243,13 @@ LLVMValueRef v_any(Emit *e, LLVMValueRef mask)
     return LLVMBuildICmp(e->b, LLVMIntNE, bits, LLVMConstNull(LLVMTypeOf(bits)), "");
 }
 
+LLVMValueRef v_first(Emit *e, LLVMValueRef mask)
+{
+    LLVMValueRef no_zero = LLVMConstInt(LLVMInt1TypeInContext(e->ctx), 1, 0);
+    LLVMValueRef lane = intrinsic(e, "llvm.cttz", (LLVMValueRef[]){mask_bits(e, mask), no_zero}, 2);
+    return LLVMBuildIntCast2(e->b, lane, LLVMInt64TypeInContext(e->ctx), 0, "");
+}
+
 /* ---- between types ---- */
 
 LLVMValueRef v_bitcast(Emit *e, LLVMValueRef a, Dtype to) { return LLVMBuildBitCast(e->b, a, v_type(e, to), ""); }

@@ -1,4 +1,5 @@
-/* Reductions in progress: identities, combining, and the halving tree over lanes (opt/interp.c defines each monoid). */
+/* Reductions in progress: identities, combining, and the halving tree over lanes (opt/interp.c defines each monoid; extreme.c has those of one element in
+ * many). */
 #include "gen/val.h"
 
 int state_width(const Gen *g, uint32_t state) { return monoid_info[g->k->states.at[state].monoid].width; }
@@ -90,92 +91,6 @@ static void combine(Emit *e, State s, const LLVMValueRef a[3], const LLVMValueRe
     else out[0] = emit_op(e, monoid_info[s.monoid].combine, s.dtype, s.dtype, a[0], b[0], NULL);
 }
 
-/* ---- argmax along a vector FOR ---- */
-
-/* The first lane's count in a FOR of an element, in the width of the values (of 32 bits at least): an index of 64 bits per lane would
- * need two or four vectors for each of values. A lane meets its elements in order, so that only a better one replaces its best. */
-static Dtype count_dtype(State s) { return dtype_info[s.dtype].bytes == 8 ? DT_int64 : DT_int32; }
-
-/* Whether a value grows with the coordinate of an axis: the axis itself, times a positive constant, plus what does not vary. */
-static bool grows(const Gen *g, uint32_t val, uint32_t axis, bool *varies)
-{
-    const Val *v = &g->k->vals.at[val];
-    bool a = false, b = false;
-    *varies = v->kind == VAL_AXIS && v->a == axis;
-    if (v->kind == VAL_AXIS || v->kind == VAL_CONST) return true;
-    if (v->kind != VAL_OP || v->dtype != DT_int64 || (v->op != OP_add && v->op != OP_multiply)) return false;
-    if (!grows(g, v->a, axis, &a) || !grows(g, v->b, axis, &b)) return false;
-    *varies = a || b;
-    const Val *times = &g->k->vals.at[v->b];
-    return v->op == OP_add ? !(a && b) : !*varies || (a && times->kind == VAL_CONST && !(times->b >> 31) && (times->a | times->b));
-}
-
-/* The index value of the state's only REDUCE in the FOR if it grows along it, else 0. */
-static uint32_t counted_index(const Gen *g, const Stmt *loop, uint32_t state)
-{
-    uint32_t index = 0;
-    bool varies;
-    for (const Stmt *s = loop + 1; s < g->k->stmts.at + loop->end; s++) {
-        if (s->kind == STMT_FOR) return 0;
-        if (s->kind != STMT_REDUCE || s->a != state) continue;
-        if (index || !s->c) return 0;
-        index = s->c;
-    }
-    return index && grows(g, index, loop->axis, &varies) && varies ? index : 0;
-}
-
-/* Whether x, a later element, takes the place of the best one so far: it is better, or the first NaN. */
-static LLVMValueRef replaces(Emit *e, State m, LLVMValueRef x, LLVMValueRef best)
-{
-    bool most = m.monoid == MONOID_argmax;
-    if (dtype_info[m.dtype].kind != DKIND_FLOAT) return emit_less(e, m.dtype, most ? best : x, most ? x : best, NULL);
-    return v_and(e, v_fcmp(e, most ? LLVMRealUGT : LLVMRealULT, x, best), v_fcmp(e, LLVMRealORD, best, best));
-}
-
-/* As replaces(), where `watched` lanes have met no NaN: they are known before the element, so that one comparison waits for the best. */
-static LLVMValueRef replaces_watched(Gen *g, State m, LLVMValueRef x, LLVMValueRef best, LLVMValueRef *watched)
-{
-    Emit *e = &g->e;
-    LLVMValueRef better = v_and(e, v_fcmp(e, m.monoid == MONOID_argmax ? LLVMRealUGT : LLVMRealULT, x, best), *watched);
-    LLVMValueRef nan = v_isnan(e, x);
-    *watched = v_and(e, *watched, v_not(e, g->mask ? v_and(e, nan, g->mask) : nan));
-    return better;
-}
-
-static void reduce_counted(Gen *g, const Stmt *s, State m, StateCode *c)
-{
-    Emit *e = &g->e;
-    LLVMValueRef x = val_lanes(g, s->b), count = g->scope[g->vec].var, *best = c->lanes;
-    Moved moved = scope_enter(g, g->depth, g->lanes);
-    if (count_dtype(m) == DT_int32) count = LLVMBuildTrunc(e->b, count, g->i32, "");
-    LLVMValueRef better = c->watched ? replaces_watched(g, m, x, best[0], &best[2]) : replaces(e, m, x, best[0]);
-    if (g->mask) better = v_and(e, better, g->mask);
-    best[0] = v_select(e, better, x, best[0]);
-    best[1] = v_select(e, better, v_splat(e, count), best[1]);
-    scope_leave(g, moved);
-}
-
-/* The value at coordinate `at` of the axis that the FOR `loop` runs, which is a scalar in its own scope. */
-static LLVMValueRef index_at(Gen *g, uint32_t val, uint32_t axis, LLVMValueRef at)
-{
-    const Val *v = &g->k->vals.at[val];
-    if (v->kind == VAL_AXIS && v->a == axis) return at;
-    if (v->kind != VAL_OP) return val_get(g, val);
-    LLVMValueRef a = index_at(g, v->a, axis, at), b = index_at(g, v->b, axis, at);
-    return v->op == OP_add ? LLVMBuildAdd(g->e.b, a, b, "") : LLVMBuildMul(g->e.b, a, b, "");
-}
-
-/* The coordinate of what a FOR counts. */
-static LLVMValueRef coordinate_of(Gen *g, const Stmt *loop, LLVMValueRef count)
-{
-    const Axis *x = &g->k->axes.at[loop->axis];
-    if (loop->part != PART_WITHIN) return count;
-    for (int d = 2; d <= g->depth; d += 2)
-        if (g->scope[d].loop->axis == loop->axis && g->scope[d].loop->part == PART_BLOCKS)
-            count = LLVMBuildAdd(g->e.b, count, LLVMBuildMul(g->e.b, g->scope[d].var, int64_const(g, x->block), ""), "");
-    return count;
-}
-
 /* ---- argmax along a sequential FOR ---- */
 
 /* Whether the state meets its elements in the order of their indices: its only REDUCE stands, after the INIT, in sequential FORs over one axis, whose
@@ -192,6 +107,14 @@ static bool meets_in_order(const Gen *g, uint32_t state)
     for (const Stmt *s = init; s < reduce; s++)
         if (s->kind == STMT_FOR && at + s->end > reduce && (s->lanes || s->axis != g->k->vals.at[reduce->c].a)) return false;
     return true;
+}
+
+/* Whether x, a later element, takes the place of the best one so far: it is better, or the first NaN. */
+static LLVMValueRef replaces(Emit *e, State m, LLVMValueRef x, LLVMValueRef best)
+{
+    bool most = m.monoid == MONOID_argmax;
+    if (dtype_info[m.dtype].kind != DKIND_FLOAT) return emit_less(e, m.dtype, most ? best : x, most ? x : best, NULL);
+    return v_and(e, v_fcmp(e, most ? LLVMRealUGT : LLVMRealULT, x, best), v_fcmp(e, LLVMRealORD, best, best));
 }
 
 static void reduce_in_order(Gen *g, const Stmt *s, State m, StateCode *c)
@@ -267,8 +190,8 @@ void state_reduce(Gen *g, const Stmt *s)
     StateCode *c = &g->state[s->a];
     const uint32_t in[] = {s->b, s->c, s->d};
     bool lanes = c->gathering || c->vector;
-    if (c->gathering && c->counted) {
-        reduce_counted(g, s, m, c);
+    if (c->gathering && (c->counted || c->watched)) {
+        extreme_reduce(g, s);
         return;
     }
     if (c->in_order && !c->gathering) {
@@ -311,17 +234,13 @@ void states_spread(Gen *g, const Stmt *loop)
         StateCode *c = &g->state[i];
         State m = g->k->states.at[i];
         identity(&g->e, m, c->lanes);
-        c->counted = is_arg(m) ? counted_index(g, loop, i) : 0;
-        c->watched = c->counted && dtype_info[m.dtype].kind == DKIND_FLOAT && g->e.level == CPU_AVX512;   /* masks have registers */
-        if (c->watched) c->lanes[2] = LLVMConstAllOnes(v_type(&g->e, DT_bool_));
-        if (c->counted) c->lanes[1] = v_i(&g->e, count_dtype(m), 0);    /* a lane that met nothing better has the identity from there on */
+        extreme_spread(g, loop, i);
         g->e.lanes = outer;
         c->gathering = true;
     }
 }
 
-/* Elements from ... from + n - 1 of a vector; one element as a scalar. */
-static LLVMValueRef part_of(Gen *g, LLVMValueRef x, unsigned from, unsigned n)
+LLVMValueRef lanes_part(Gen *g, LLVMValueRef x, unsigned from, unsigned n)
 {
     LLVMValueRef take[256];
     if (n == 1) return LLVMBuildExtractElement(g->e.b, x, LLVMConstInt(g->i32, from, 0), "");
@@ -329,80 +248,30 @@ static LLVMValueRef part_of(Gen *g, LLVMValueRef x, unsigned from, unsigned n)
     return LLVMBuildShuffleVector(g->e.b, x, x, LLVMConstVector(take, n), "");
 }
 
-/* The lanes' counts become those of their own elements; 0 lanes: the one left becomes the index. */
-static void counts_to_indices(Gen *g, const Stmt *loop, StateCode *c, State m)
+static void gather_lanes(Gen *g, const Stmt *loop, uint32_t state)
 {
-    LLVMValueRef numbers[256];
-    LLVMTypeRef type = count_dtype(m) == DT_int32 ? g->i32 : g->i64;
-    if (!g->e.lanes) {
-        LLVMValueRef count = LLVMBuildSExt(g->e.b, c->lanes[1], g->i64, "");
-        c->lanes[1] = index_at(g, c->counted, loop->axis, coordinate_of(g, loop, count));
-        return;
+    StateCode *c = &g->state[state];
+    State m = g->k->states.at[state];
+    LLVMValueRef high[3];
+    for (unsigned half = loop->lanes / 2; half; half /= 2) {
+        for (int i = 0; i < state_width(g, state); i++) {
+            high[i] = lanes_part(g, c->lanes[i], half, half);
+            c->lanes[i] = lanes_part(g, c->lanes[i], 0, half);
+        }
+        g->e.lanes = half > 1 ? half : 0;
+        combine(&g->e, m, c->lanes, high, c->lanes);
     }
-    for (unsigned i = 0; i < g->e.lanes && i < 256; i++) numbers[i] = LLVMConstInt(type, i, 0);
-    c->lanes[1] = v_add(&g->e, c->lanes[1], LLVMConstVector(numbers, g->e.lanes));
-}
-
-/* Lanes whose best is NaN get the best number and the sign bit in their count, so that they come first without a test; 0 lanes: back. */
-static void mark_nans(Gen *g, StateCode *c, State m)
-{
-    Emit *e = &g->e;
-    Dtype dt = count_dtype(m);
-    int64_t sign = dt == DT_int32 ? INT32_MIN : INT64_MIN;
-    if (dtype_info[m.dtype].kind != DKIND_FLOAT) return;
-    if (g->e.lanes) {
-        LLVMValueRef nan = v_isnan(e, c->lanes[0]);
-        c->lanes[0] = v_select(e, nan, extreme_value(e, m.dtype, m.monoid == MONOID_argmax), c->lanes[0]);
-        c->lanes[1] = v_select(e, nan, v_or(e, c->lanes[1], v_i(e, dt, sign)), c->lanes[1]);
-    } else {
-        LLVMValueRef nan = v_icmp(e, LLVMIntSLT, c->lanes[1], v_i(e, dt, 0));
-        c->lanes[0] = v_select(e, nan, v_f(e, m.dtype, __builtin_nan("")), c->lanes[0]);
-        c->lanes[1] = v_and(e, c->lanes[1], v_i(e, dt, ~sign));
-    }
-}
-
-/* combine_arg() without NaN. */
-static void combine_counted(Emit *e, State s, LLVMValueRef a[3], const LLVMValueRef b[3])
-{
-    bool most = s.monoid == MONOID_argmax;
-    LLVMValueRef better = emit_less(e, s.dtype, most ? a[0] : b[0], most ? b[0] : a[0], NULL), equal = emit_equal(e, s.dtype, a[0], b[0], NULL);
-    LLVMValueRef take = v_or(e, better, v_and(e, equal, v_icmp(e, LLVMIntSLT, b[1], a[1])));
-    a[0] = v_select(e, take, b[0], a[0]);
-    a[1] = v_select(e, take, b[1], a[1]);
-}
-
-static void counted_begin(Gen *g, const Stmt *loop, StateCode *c, State m)
-{
-    counts_to_indices(g, loop, c, m);
-    mark_nans(g, c, m);
-}
-
-static void counted_end(Gen *g, const Stmt *loop, StateCode *c, State m)
-{
-    mark_nans(g, c, m);
-    counts_to_indices(g, loop, c, m);
 }
 
 static void gather_state(Gen *g, const Stmt *loop, uint32_t state)
 {
     StateCode *c = &g->state[state];
-    State m = g->k->states.at[state];
-    LLVMValueRef high[3], r[3];
-    unsigned outer = g->e.lanes, lanes = loop->lanes;
-    g->e.lanes = lanes;
-    if (c->counted) counted_begin(g, loop, c, m);
-    for (unsigned half = lanes / 2; half; half /= 2) {
-        for (int i = 0; i < state_width(g, state); i++) {
-            high[i] = part_of(g, c->lanes[i], half, half);
-            c->lanes[i] = part_of(g, c->lanes[i], 0, half);
-        }
-        g->e.lanes = half > 1 ? half : 0;
-        if (c->counted) combine_counted(&g->e, m, c->lanes, high);
-        else combine(&g->e, m, c->lanes, high, c->lanes);
-    }
+    unsigned outer = g->e.lanes;
+    LLVMValueRef r[3];
+    if (c->counted || c->watched) extreme_gather(g, loop, state);
+    else gather_lanes(g, loop, state);
     g->e.lanes = 0;
-    if (c->counted) counted_end(g, loop, c, m);
-    combine(&g->e, m, c->v, c->lanes, r);
+    combine(&g->e, g->k->states.at[state], c->v, c->lanes, r);
     for (int i = 0; i < state_width(g, state); i++) c->v[i] = r[i];
     g->e.lanes = outer;
     c->gathering = false;

@@ -31,8 +31,8 @@ typedef struct {
 enum { MAX_SCOPES = 4 * KERNEL_MAX_AXES + 12 };
 
 /* A reduction in progress: one SSA value per component. `lanes` holds what a vector FOR gathers for a state from outside of it.
- * counted: the index value of an argmax that keeps the vector FOR's own count where the best value of each lane was met;
- * watched: its lanes[2] are those that have met no NaN.
+ * counted: the index value of an argmax that keeps the vector FOR's own count where the best value of each lane was met (extreme.c);
+ * watched: one more component than it has, lanes[1] or lanes[2], says whether, or where, NaN was met.
  * in_order: an argmax that meets its elements in the order of their indices. same_count: moments whose lanes all count the same elements; v[0] is a scalar. */
 typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering, same_count, in_order, watched; uint32_t counted; } StateCode;
 
@@ -145,6 +145,15 @@ int state_width(const Gen *g, uint32_t state);
 /* Around a vector FOR: states set outside of it and reduced in it get a value per lane, then take in all lanes, halving. */
 void states_spread(Gen *g, const Stmt *loop);
 void states_gather(Gen *g, const Stmt *loop);
+/* Elements from ... from + n - 1 of a vector; one element as a scalar. */
+LLVMValueRef lanes_part(Gen *g, LLVMValueRef x, unsigned from, unsigned n);
+
+/* ---- max, min, argmax, argmin along a vector FOR (extreme.c) ---- */
+/* Before it, e.lanes being its lanes: how the state is kept, if it is one of these; sets `counted` and `watched`. The other two are for such states. */
+void extreme_spread(Gen *g, const Stmt *loop, uint32_t state);
+void extreme_reduce(Gen *g, const Stmt *s);
+/* After it: the components of the best lane, as scalars in `lanes`. */
+void extreme_gather(Gen *g, const Stmt *loop, uint32_t state);
 
 /* ---- products (dot.c) ---- */
 void dot_emit(Gen *g, const Stmt *s);

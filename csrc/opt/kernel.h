@@ -20,7 +20,8 @@
  * A state is a reduction in progress: INIT sets the identity, REDUCE combines values into it, VAL_STATE reads it. Where the vector
  * FOR is inside the INIT's body the state is one value (the generator keeps one per lane and combines them, halving, after
  * the FOR); where INIT is inside the vector FOR the state has a value per lane. Reading a state inside the FOR that reduces
- * it is a scan: that FOR must be sequential (lanes 0). A vector FOR that reduces an argmax runs over less than 2^31 coordinates.
+ * it is a scan: that FOR must be sequential (lanes 0). A vector FOR that reduces an argmax runs over less than 2^31 coordinates,
+ * and takes less than 2^16 vectors for them.
  *
  * Since a Val is evaluated once per body instance, one that reads a state (or a scratch array) is not used again in that body after
  * a REDUCE (a store) has changed it: kernel_verify refuses it. A blocked axis runs as BLOCKS and WITHIN only, an unblocked one

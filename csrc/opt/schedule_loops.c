@@ -44,12 +44,6 @@ static bool arg_mergeable(const Lower *l, Id id, int outer, int inner)
     return of_outer == of_inner * l->gp->extent[inner];
 }
 
-static bool has_arg(const Lower *l)
-{
-    for (uint32_t i = 0; i < l->survey->reduces.len; i++) if (is_arg(l, l->survey->reduces.at[i])) return true;
-    return false;
-}
-
 static bool mergeable(const Lower *l, int outer, int inner)
 {
     const Group *gp = l->gp;
@@ -188,7 +182,7 @@ int choose_lanes(const Lower *l, bool rows)
     if (l->gp->reduced && !rows && l->survey->ops <= 30 && most >= 4 * native) return floor_pow2(most < KERNEL_MAX_LANES ? most : KERNEL_MAX_LANES, native * column_vectors(l));
     int times = registers(l);
     if (l->survey->chain > 2) times = 4;                       /* a binary search: the loads wait for each other, other lanes do not */
-    if (rows && l->survey->ops <= 30 && extent >= 1024) times = has_arg(l) ? 8 : 4;    /* a compare, a mask and a select one after the other */
+    if (rows && l->survey->ops <= 30 && extent >= 1024) times = 4;
     if (rows && l->survey->ops <= 8 && extent >= 2048 && only_sum(l)) times = 8;    /* short chains of additions round less */
     int lanes = native * times;
     return lanes > 128 ? 128 : lanes;

@@ -220,3 +220,17 @@ def test_a_launch_that_reads_nothing_is_no_value_of_a_constant():
     for _ in range(3):
         for want, got in zip(f(w, x), g(w, x)):
             np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_what_a_merged_launch_writes_over_is_not_kept():
+    """The launch reads what a constant gave and then stores into it."""
+    def f(w, x):
+        y = np.tanh(w)
+        y[[[0], [-1]]] += np.sort(y, 0)
+        y.flat[-1] = x
+        return y.sum()
+
+    g = pyxla.jit(f)
+    w, x = pyxla.constant(np.ones((1, 33))), 0.5
+    for _ in range(3):
+        np.testing.assert_allclose(g(w, x), f(w, x), rtol=1e-12)

@@ -196,10 +196,14 @@ static bool add_words(Region *r, const Draft *d, uint32_t words)
 }
 
 /* Patches of the arrays that stayed operands, and of status words. */
-static bool add_patches(Region *r, const Draft *d, uint32_t words)
+static bool add_patches(Region *r, const Merge *m, const Draft *d, uint32_t words)
 {
     for (uint32_t i = 0; i < d->patches.len; i++) {
         DraftPatch p = d->patches.at[i];
+        for (uint32_t j = 0; p.written && p.buffer && j < r->d->patches.len; j++) {     /* by the address an earlier kernel reads it at */
+            DraftPatch *known = &r->d->patches.at[j];
+            known->written |= known->buffer && memory_of(m, known) == memory_of(m, &p);
+        }
         p.word += words;
         bool used = !p.buffer;
         for (uint32_t j = 0; j < r->k->arrays.len; j++) {
@@ -245,7 +249,7 @@ static bool region_add(Region *r, const Merge *m, uint32_t at, uint32_t from, ui
     for (uint32_t i = 0; i < k->stmts.len; i++) add_stmt(r, k->stmts.at[i], &s, stmts);
     kernel_close(r->k, body);
     r->d->ns += d->ns;
-    return add_patches(r, d, s.words) && !m->gr->g->err->kind;
+    return add_patches(r, m, d, s.words) && !m->gr->g->err->kind;
 }
 
 /* ---- which launches ---- */

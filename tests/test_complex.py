@@ -316,3 +316,18 @@ def test_the_extremes_with_a_nan_are_the_first_one(form):
     f = eval(f"lambda x: {form}", {"np": np})
     x = np.array([[1 + 2j, complex(n, 3), complex(0.25, n), 5], [1 + 2j, 0, complex(n, 1), 5]])
     same(f(x), pyxla.jit(f)(x))
+
+
+@pytest.mark.parametrize("other", ["?", "i2", "i8", "u8", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_scalars_have_an_order_of_their_own(dtype, other):
+    """Beside an imaginary NaN different real parts decide, where NumPy compares scalars and no arrays."""
+    def f(a, b):
+        x, y = a[()], b[()]
+        return x < y, x <= y, x > y, x >= y, y < x, y >= x, x == y, x > 1, 1.5 >= x, x < b, a > y, np.greater(x, y)
+
+    g = pyxla.jit(f)
+    for z in (complex(1, np.nan), complex(2.5, np.nan), complex(np.nan, 1), complex(np.inf, np.nan), 1 + 2j):
+        for b in (0, 1, 2):
+            args = np.array(z, dtype), np.array(b).astype(other)
+            same(f(*args), g(*args))

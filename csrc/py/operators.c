@@ -183,6 +183,57 @@ static PyObject *equal_nowhere(Tracer *x, bool value)
     return tracer_array(t, broadcast_to(t->graph, graph_const(t->graph, DT_bool_, value), tracer_shape(x), tracer_rank(x)), LAYOUT_C);
 }
 
+/* The code of a NumPy scalar or Python number; CODE_OTHER for anything else, -1 with an exception. */
+static int scalar_code(Trace *t, PyObject *o)
+{
+    Operand x;
+    bool scalar = is_tracer(o) ? ((Tracer *)o)->kind != TRACER_ARRAY : is_number(o) || PyArray_IsScalar(o, Generic);
+    return !scalar ? CODE_OTHER : operand_read(t, o, &x, false) ? x.code : -1;
+}
+
+static bool is_complex(int code) { return code < DT_COUNT && dtype_info[code].kind == DKIND_COMPLEX; }
+
+/* Whether a value of the dtype, or a Python number, is one of the complex dtype too, as NumPy's "safe" casts have it. */
+static bool fits_complex(int code, int whole)
+{
+    size_t half = (size_t)dtype_info[whole].bytes / 2;
+    if (code >= DT_COUNT || is_complex(code))
+        return code != CODE_OTHER && (code >= DT_COUNT || dtype_info[code].bytes <= dtype_info[whole].bytes);
+    bool integer = dtype_info[code].kind == DKIND_INT || dtype_info[code].kind == DKIND_UINT;
+    return (size_t)dtype_info[code].bytes * (integer && half < 8 ? 2 : 1) <= half;
+}
+
+/* Whether NumPy compares a and b as scalars of a complex dtype that holds both: 1, 0, -1 with an exception. */
+static int complex_scalars(PyObject *a, PyObject *b)
+{
+    Trace *t = tracer_trace((Tracer *)(is_tracer(a) ? a : b));
+    int x = t ? scalar_code(t, a) : -1, y = x >= 0 ? scalar_code(t, b) : -1;
+    if (x < 0 || y < 0)
+        return -1;
+    return (is_complex(x) && fits_complex(y, x)) || (is_complex(y) && x != DT_bool_ && fits_complex(x, y));    /* np.bool compares as an array */
+}
+
+/* r, or where the real part of x is less than that of y. */
+static PyObject *or_less(PyObject *r, PyObject *x, PyObject *y)
+{
+    PyObject *left = PyObject_GetAttrString(x, "real"), *right = left ? PyObject_GetAttrString(y, "real") : NULL;
+    PyObject *less = right ? ufunc_binary(UF_less, left, right) : NULL, *both = less ? ufunc_binary(UF_logical_or, r, less) : NULL;
+    Py_XDECREF(left);
+    Py_XDECREF(right);
+    Py_XDECREF(less);
+    Py_DECREF(r);
+    return both;
+}
+
+/* The order of complex numbers, r by the ufunc, as NumPy's scalars have it: different real parts decide, also beside an imaginary NaN. */
+static PyObject *ordered(PyObject *r, PyObject *a, PyObject *b, int op)
+{
+    int scalars = r && r != Py_NotImplemented && op != Py_EQ && op != Py_NE ? complex_scalars(a, b) : 0;
+    if (scalars < 0)
+        Py_CLEAR(r);
+    return scalars <= 0 ? r : op == Py_LT || op == Py_LE ? or_less(r, a, b) : or_less(r, b, a);
+}
+
 PyObject *tracer_compare(PyObject *a, PyObject *b, int op)
 {
     static const Ufunc ufunc[] = {[Py_LT] = UF_less, [Py_LE] = UF_less_equal, [Py_EQ] = UF_equal, [Py_NE] = UF_not_equal, [Py_GT] = UF_greater, [Py_GE] = UF_greater_equal};
@@ -190,7 +241,7 @@ PyObject *tracer_compare(PyObject *a, PyObject *b, int op)
         Py_RETURN_NOTIMPLEMENTED;
     if (python_scalar(a) && python_scalar(b))
         return scalar_operate((ScalarOp)(SCALAR_LT + op), a, b, NULL);
-    PyObject *r = ufunc_binary(ufunc[op], a, b);
+    PyObject *r = ordered(ufunc_binary(ufunc[op], a, b), a, b, op);
     bool never = r == Py_NotImplemented && (b == Py_None || PyUnicode_Check(b)) && (op == Py_EQ || op == Py_NE);
     return never && is_tracer(a) && ((Tracer *)a)->kind == TRACER_ARRAY ? equal_nowhere((Tracer *)a, op == Py_NE) : r;
 }

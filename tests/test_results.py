@@ -97,6 +97,17 @@ def test_results_share_their_base():
     assert part[0, 0] == -5 and t[0, 1] == -5
 
 
+def test_a_reshape_that_may_be_a_copy_is_one_result():
+    f = pyxla.jit(lambda x: (np.kron(x.T.argmin(0) + x[..., [0, 0]], [1, 2]),) * 2)
+    a, b = f(X)
+    assert a is b
+
+
+def test_isin_is_c_contiguous():
+    a, b = pyxla.jit(lambda x: (v := np.isin(x.T, x), v.reshape(-1)))(X)
+    assert a.flags.c_contiguous and np.shares_memory(a, b)
+
+
 def test_same_result_twice():
     def f(x):
         y = x + 1

@@ -156,6 +156,20 @@ static bool result(Trace *t, PyObject *leaf, TraceResult *out)
     return result_local(t, x, out);
 }
 
+/* An array that is a result already, with its elements as a new array: one object is one result. */
+static bool again(PyObject *const *leaves, int k, TraceResult *out)
+{
+    const Tracer *x = (const Tracer *)leaves[k];
+    if (!is_tracer(leaves[k]) || x->kind != TRACER_ARRAY || x->cell->results < 2)
+        return false;
+    for (int j = 0; j < k; j++)
+        if (leaves[j] == leaves[k] && out[j].kind == RESULT_NEW) {
+            out[k] = out[j];
+            return true;
+        }
+    return false;
+}
+
 bool trace_finish(Trace *t, PyObject *const *leaves, int n, TraceResult *out)
 {
     if (!captured_unchanged(t))
@@ -165,7 +179,7 @@ bool trace_finish(Trace *t, PyObject *const *leaves, int n, TraceResult *out)
         if (is_tracer(leaves[k]) && ((Tracer *)leaves[k])->kind == TRACER_ARRAY)
             ((Tracer *)leaves[k])->cell->results++;
     for (int k = 0; k < n; k++)
-        if (!result(t, leaves[k], &out[k])) {
+        if (!again(leaves, k, out) && !result(t, leaves[k], &out[k])) {
             if (!PyErr_Occurred())
                 trace_fail(t);
             return false;

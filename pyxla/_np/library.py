@@ -96,7 +96,8 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     keywords = (("assume_unique", bool(assume_unique)), ("invert", bool(invert)), ("kind", kind))
-    return whole(np.isin, keywords)((element, array(test_elements)), ((BOOL, element.shape),))[0]
+    r = whole(np.isin, keywords)((element, array(test_elements)), ((BOOL, element.shape),))[0]
+    return _core.copy(r, True)                          # NumPy reshapes a vector, whatever the order of the axes of element
 
 
 if hasattr(np, "in1d"):                                     # NumPy before 2.4

@@ -343,3 +343,18 @@ def test_a_masked_store_counts_nothing():
     x = np.arange(6.0)
     assert "sum" not in pyxla.jit(divided).lower(x, x > 2).compile().as_text()
     assert "sum" in pyxla.jit(less_their_sum).lower(x, x > 2).compile().as_text()
+
+
+@pytest.mark.parametrize("store", ["np.put(a, [0], x[1])", "a.put(0, x[1])", "a.fill(5)", "np.put(b, [0], x[1])"])
+def test_a_store_into_a_numpy_scalar_is_lost(store):
+    space = {"np": np}
+    exec(f"def f(x):\n    a, b = x[0], np.float64(3)\n    {store}\n    return a, b", space)
+    check(space["f"], np.arange(3.0))
+
+
+@pytest.mark.parametrize("store", ["np.put(a, [0], x[0])", "np.putmask(a, x > 0, x)", "np.copyto(a, x)", "np.place(a, x > 0, x)", "np.put_along_axis(a, np.argsort(x), x, 0)"])
+def test_no_store_into_an_array_that_numpy_made_of_numbers_alone(store):
+    space = {"np": np}
+    exec(f"def f(x):\n    a = np.sign(1.0)[None]\n    {store}\n    return a", space)
+    with pytest.raises(pyxla.UnsupportedError, match="of numbers alone"):
+        pyxla.jit(space["f"])(np.ones(1))

@@ -162,6 +162,15 @@ def out_array(out):
     return None if out is ... else out
 
 
+def stored_into(name, a):
+    """The array that a function stores into, as a tracer."""
+    if is_array(a):
+        return a
+    if isinstance(a, np.ndarray):
+        raise unsupported(f"{name} of traced values into an array that NumPy made of numbers alone", "make it from tracers, or an argument")
+    raise TypeError(f"the first argument of {name} must be numpy.ndarray, not {type(a).__name__}")
+
+
 def to_out(result, out, casting="same_kind"):
     """result, or `out` after result was stored into it."""
     if out_array(out) is None:

@@ -18,8 +18,8 @@ from ._args import (
     is_array,
     is_weak,
     scalar,
+    stored_into,
     to_out,
-    unsupported,
 )
 from .extents import as_value
 from .fancy import Key, axis_bits, from_front, in_range, to_front, unravelled
@@ -67,11 +67,9 @@ def take(a, indices, axis=None, out=None, mode="raise"):
 @implements(np.put)
 @method("put")
 def put(a, ind, v, mode="raise"):
-    if not is_array(a):
-        if isinstance(a, np.ndarray):
-            raise unsupported("np.put of traced values into an array that NumPy made of numbers alone",
-                              "make it from tracers, or an argument")
-        raise TypeError(f"argument 1 must be numpy.ndarray, not {type(a).__name__}")
+    if isinstance(a, np.generic) or _core.is_numpy_scalar(a):
+        a = _core.copy(array(a)[...])                      # NumPy stores into an array of the scalar, which nobody sees
+    a = stored_into("np.put", a)
     ind = ravel(integers(ind))
     v = ravel(array(v)) if not is_weak(v) else v
     if ind.size == 0 or (not is_weak(v) and v.size == 0):
@@ -116,7 +114,7 @@ def take_along_axis(arr, indices, axis=-1):
 
 @implements(np.put_along_axis)
 def put_along_axis(arr, indices, values, axis):
-    flat, indices, axis = along_operands("put_along_axis", arr, indices, axis)
+    flat, indices, axis = along_operands("put_along_axis", stored_into("np.put_along_axis", arr), indices, axis)
     if axis is None or flat.ndim != arr.ndim:
         arr[np.unravel_index(indices, arr.shape)] = values
     else:
@@ -141,6 +139,7 @@ def choose(a, choices, out=None, mode="raise"):
 
 @implements(np.place)
 def place(arr, mask, vals):
+    arr = stored_into("np.place", arr)
     mask, vals = ravel(array(mask, BOOL)), ravel(array(vals, arr.dtype))
     if mask.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
@@ -154,6 +153,7 @@ def place(arr, mask, vals):
 
 @implements(np.putmask)
 def putmask(a, /, mask, values):
+    a = stored_into("np.putmask", a)
     values, mask = ravel(array(values)), array(mask, BOOL)
     if mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")

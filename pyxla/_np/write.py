@@ -3,7 +3,7 @@
 import numpy as np
 
 from .. import _core
-from ._args import BOOL, array, axis_tuple, count, is_array, result_type, type_of, unsupported
+from ._args import BOOL, array, axis_tuple, count, is_array, result_type, stored_into, type_of, unsupported
 from .manip import broadcast_to
 
 implements, method = _core.implements, _core.method
@@ -13,6 +13,7 @@ implements, method = _core.implements, _core.method
 
 @implements(np.copyto)
 def copyto(dst, src, casting="same_kind", where=True):
+    dst = stored_into("np.copyto", dst)
     kind = type_of(src) if not isinstance(src, (list, tuple)) else array(src).dtype
     weak_ok = not isinstance(kind, np.dtype) and np.result_type(dst.dtype, kind) == dst.dtype
     if not weak_ok and not np.can_cast(kind if isinstance(kind, np.dtype) else np.dtype(type(kind)), dst.dtype, casting):
@@ -26,6 +27,7 @@ def copyto(dst, src, casting="same_kind", where=True):
 
 @method("fill")
 def fill(a, value):
+    a = _core.copy(a[...]) if _core.is_numpy_scalar(a) else a       # NumPy fills an array of the scalar, which nobody sees
     a[...] = value
 
 

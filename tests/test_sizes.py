@@ -23,6 +23,8 @@ FORMS = [
     "np.resize(x[x > 0], (3, 2))", "np.resize(x[x > 0], 50)", "np.resize(x[:3], x[x > 0].shape)", "np.resize(x[x > 0], x[x < 0].shape)", "np.resize(x[x > 0], 0)", "np.einsum('...i->i...', x[x > 0])", "np.einsum('i,j->ij', x[x > 0], x)",
     "np.logical_xor.accumulate(x[x > 0] > 0.5)", "np.divide.accumulate(x[x > 0])", "np.logaddexp.accumulate(x[x > 0])", "np.pad(x[x > 0], 2)", "np.pad(x[x > 0], 2, 'edge')",
     "divmod(x[x > 0].size, 3)", "x[x > 0].size & 3", "1 << x[x > 100].size", "np.repeat(x[x > 0], 3)", "np.repeat(x[x > 0], x[x > 0].shape[0])", "np.repeat(x[x > 100], 3)",
+    "np.concatenate([x[x > 0], [1.0], x[x > 0]]).ravel()", "np.pad(np.argwhere(x > 0), 1).ravel()", "x[x > 0][:, None][:, [True]]",
+    "np.add(np.flatnonzero(x > 0), np.where(np.diff(x[x > 100]) > 0)[-1])",
     "np.searchsorted(np.sort(x[x > 0]), x)", "np.searchsorted(np.sort(x[x > 0]), x[x < 0.5], 'right')", "np.searchsorted(x[x > 100], x)",
 ]
 MATRIX = [
@@ -316,3 +318,30 @@ def test_text_of_a_graph_with_sizes_of_the_run():
     assert "f64[%" in lowered.as_text()
     with pytest.raises(pyxla.UnsupportedError, match="depend on data"):
         lowered.as_text(simplified=True)
+
+
+def test_an_array_of_one_element_squeezed_is_no_scalar():
+    a = np.array([1, 0, 0])
+    f = lambda: (np.squeeze(a[a > 0]), np.squeeze(np.nonzero(a)[0]), a[a > 0][0], a[a > 0][0, ...])
+    same(f(), pyxla.jit(f)())
+
+
+def test_a_known_mask_of_an_axis_of_the_run():
+    f = lambda x: x[x > 2][[True, False, True]]
+    g = pyxla.jit(f)
+    same(f(V := np.arange(6.0)), g(V))
+    for short in (V - 1, V + 1):
+        with pytest.raises(IndexError):
+            g(short)
+
+
+def test_a_part_of_an_extent_may_be_negative():
+    """An index that only a wrong bound of the extent would take for one in range."""
+    def f(x):
+        n = np.flatnonzero(x > 3).shape[0]
+        return x[np.arange(n - (-n))]
+
+    g, x = pyxla.jit(f), np.arange(5.0)
+    same(f(x), g(x))
+    with pytest.raises(IndexError):
+        g(x + 9)

@@ -156,6 +156,10 @@ static Id copy_node(Copy *c, Id id)
     new_attrs(c, n, node_attr(c->old, id), attr);
     c->g->src = n->src;
     c->g->mode = n->mode;
+    /* An axis that turns out to be empty: there is no index into it, or a check fails and the values do not matter. */
+    bool indexed = n->op == OP_gather || n->op == OP_scatter;
+    if (indexed && !node_size(c->g, in[0]))
+        return n->op == OP_scatter ? in[0] : graph_broadcast(c->g, graph_const(c->g, n->dtype, 0), shape, n->rank);
     Id r = graph_add(c->g, n->op, in, n->nin, attr, n->nattr, n->dtype, shape, n->rank);
     if (r && dim_bounds(c->old, id, &lo, &hi)) dim_bound(c->g, r, new_dim(c, lo), new_dim(c, hi));
     return r;

@@ -56,36 +56,42 @@ PyObject *extent_object(Trace *t, Dim d)
     return o;
 }
 
-/* An int64 scalar as a form: sums of other scalars are taken apart, so that equal extents are equal dims. */
-static Dim node_dim(Graph *g, Id id, int depth)
+enum { MAX_FORM = 32 };
+
+/* A sum in the making: constant + factor * scalar + ... */
+typedef struct { int64_t constant; int n; Id scalar[MAX_FORM]; int64_t factor[MAX_FORM]; } Form;
+
+/* Adds `by` times an int64 scalar, taken apart where it is a sum or a multiple; false if the form would be too long or overflows. */
+static bool form_add(Graph *g, Form *f, Id id, int64_t by, int depth)
 {
     const Node *n = node_at(g, id);
     const Id *in = node_in(g, id);
-    int64_t bits, one = 1;
-    if (node_const(g, id, &bits))
-        return dim_affine(g, bits, NULL, NULL, 0);
-    if (depth < 16 && (n->op == OP_add || n->op == OP_subtract) && !n->rank) {
-        Id left = in[0], right = in[1];
-        bool add = n->op == OP_add;
-        int64_t c;
-        if (node_const(g, right, &c) || node_const(g, left, &c)) {       /* a form plus a number, which may be negative */
-            bool second = node_const(g, right, &c);
-            Id rest = second ? left : right;
-            int64_t factor = second || add ? 1 : -1;
-            return dim_affine(g, second && !add ? -c : c, &rest, &factor, 1);
-        }
-        Dim a = node_dim(g, left, depth + 1), b = node_dim(g, right, depth + 1);
-        return add ? dim_add(g, a, b) : dim_sub(g, a, b);
-    }
-    if (depth < 16 && n->op == OP_multiply && !n->rank && (node_const(g, in[0], &bits) || node_const(g, in[1], &bits)) && bits > 0)
-        return dim_mul(g, node_dim(g, node_const(g, in[0], &bits) ? in[1] : in[0], depth + 1), bits);
-    Dim lo, hi;
-    if (!dim_bounds(g, id, &lo, &hi))
-        dim_bound(g, id, 0, INT64_MAX >> 8);
-    return dim_affine(g, 0, &id, &one, 1);
+    int64_t c, second;
+    if (node_const(g, id, &c)) return !__builtin_mul_overflow(c, by, &c) && !__builtin_add_overflow(f->constant, c, &f->constant);
+    bool sum = n->op == OP_add || n->op == OP_subtract;
+    if (depth < 16 && sum && !n->rank)
+        return !__builtin_mul_overflow(by, n->op == OP_add ? 1 : -1, &second) && form_add(g, f, in[0], by, depth + 1)
+               && form_add(g, f, in[1], second, depth + 1);
+    if (depth < 16 && n->op == OP_multiply && !n->rank && (node_const(g, in[0], &c) || node_const(g, in[1], &c)))
+        return !__builtin_mul_overflow(c, by, &by) && form_add(g, f, in[node_const(g, in[0], &c) ? 1 : 0], by, depth + 1);
+    if (f->n == MAX_FORM) return false;
+    f->scalar[f->n] = id;
+    f->factor[f->n++] = by;
+    return true;
 }
 
-Dim extent_dim(Graph *g, Id id) { return id ? node_dim(g, id, 0) : 0; }
+/* An int64 scalar as a form: sums of other scalars are taken apart, so that equal extents are equal dims. */
+static Dim node_dim(Graph *g, Id id)
+{
+    Form f = { 0 };
+    Dim lo, hi;
+    if (!form_add(g, &f, id, 1, 0)) f = (Form){ .n = 1, .scalar = { id }, .factor = { 1 } };
+    bool itself = f.n == 1 && f.scalar[0] == id;             /* an extent is not negative; the parts of one may be */
+    if (itself && !dim_bounds(g, id, &lo, &hi)) dim_bound(g, id, 0, INT64_MAX >> 8);
+    return dim_affine(g, f.constant, f.scalar, f.factor, f.n);
+}
+
+Dim extent_dim(Graph *g, Id id) { return id ? node_dim(g, id) : 0; }
 
 static bool read_dim(Trace *t, PyObject *o, Dim *out)
 {

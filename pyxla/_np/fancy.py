@@ -126,9 +126,12 @@ class Key:
 
     def check_mask(self, shape):
         for k, n in enumerate(shape):
-            if n != self.x.shape[self.axis + k]:
+            have = self.x.shape[self.axis + k]
+            if isinstance(n, Number) or isinstance(have, Number):
+                _core.check(np.equal(as_value(n), as_value(have)), "index")
+            elif n != have:
                 raise IndexError(f"boolean index did not match indexed array along axis {self.axis + k}; size of axis is "
-                                 f"{self.x.shape[self.axis + k]} but size of corresponding boolean axis is {n}")
+                                 f"{have} but size of corresponding boolean axis is {n}")
 
     def add_mask(self, mask):
         if mask.ndim == 0:                                            # a mask over a new axis of extent 1
@@ -148,9 +151,9 @@ class Key:
             self.basic.append(None)
             self.add_axis(np.zeros(int(mask), np.int64))
             return
-        for values in np.nonzero(mask):
+        for k, values in enumerate(np.nonzero(mask)):
             self.basic.append(ALL)
-            self.add_axis(values)
+            self.add_axis(in_range(values, self.x.shape[self.axis + k], self.axis + k))
         self.axis += mask.ndim
 
     def view(self):
@@ -251,7 +254,7 @@ def getitem(x, key):
     items = key if isinstance(key, tuple) else (key,)
     if all(basic(item) for item in items):
         part = part_of(x, items)
-        if not part.ndim:
+        if _core.is_numpy_scalar(part):
             return part
         part = _core.snapshot(part, x, True, True)
         return _core.freeze(part) if is_dynamic(x) else part
@@ -283,9 +286,8 @@ def part_of(x, items):
     if used > x.ndim:
         raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed")
     at = next((k for k, item in enumerate(items) if item is Ellipsis), len(items))
-    items = [*items[:at], *[ALL] * (x.ndim - used), *items[at + 1:]]
     new, d = [], 0
-    for item in items:
+    for item in [*items[:at], *[ALL] * (x.ndim - used), *items[at + 1:]]:
         if item is None:
             new.append(d)
             continue
@@ -299,7 +301,7 @@ def part_of(x, items):
         d += 1
     for k, d in enumerate(new):
         x = _core.reshape(x, (*x.shape[:d + k], 1, *x.shape[d + k:]))
-    return x if x.ndim else scalar(x)
+    return x if x.ndim or any(item is Ellipsis for item in items) else scalar(x)
 
 
 def check_known(item, n, axis):

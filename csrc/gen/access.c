@@ -37,18 +37,18 @@ LLVMValueRef access_stride(Gen *g, const Access *x, const Stmt *loop, bool *lite
 {
     int32_t arg;
     Coef c = loop->part == PART_BLOCKS ? x->outer[loop->axis] : x->coef[loop->axis];
-    int64_t times = 1;
+    Size times = SIZE(1);
     if (c.kind == COEF_SAME) {
         c = x->coef[loop->axis];
         times = g->k->axes.at[loop->axis].block;
     }
-    *bytes = times * coef_bytes(g, x, c, &arg);
-    *literal = arg < 0;
+    *bytes = coef_bytes(g, x, c, &arg) * times.lit;
+    *literal = arg < 0 && times.arg < 0;
     if (*literal) return int64_const(g, *bytes);
-    LLVMValueRef word = arg_word(g, arg);
-    if (times == 1) return word;
+    LLVMValueRef word = arg < 0 ? int64_const(g, coef_bytes(g, x, c, &arg)) : arg_word(g, arg), by = size_word(g, times);
+    if (times.lit == 1) return word;
     Moved m = scope_enter(g, 0, 0);
-    LLVMValueRef r = LLVMBuildMul(g->e.b, word, int64_const(g, times), "");
+    LLVMValueRef r = LLVMBuildMul(g->e.b, word, by, "");
     scope_leave(g, m);
     return r;
 }

@@ -25,7 +25,7 @@ typedef struct {
     int tile;                                  /* rows of a tile, 0: our choice */
     bool streams;                              /* B and C come from beyond the first cache: they are asked for ahead */
     LLVMValueRef outer[3][3];                  /* per axis m, n, k and array: bytes between blocks */
-    int32_t block[3];
+    Size block[3];
     int nsums;                                 /* axes that it adds up over besides k: extents, and steps in A and B */
     LLVMValueRef sum[KERNEL_MAX_AXES], by_sum[KERNEL_MAX_AXES][3];
     LLVMValueRef off[3];                       /* bytes that these axes have moved A and B, NULL: none */
@@ -476,7 +476,7 @@ static void axis_strides(Dot *d, int which, uint32_t axis, Stride *out, LLVMValu
 {
     Gen *g = d->g;
     const Axis *a = &g->k->axes.at[axis];
-    bool runs = a->block && block_runs(g, axis), even = true;
+    bool runs = axis_blocked(a) && block_runs(g, axis), even = true;
     Stmt inside = {.kind = STMT_FOR, .part = PART_WITHIN, .axis = (uint16_t)axis}, outside = {.kind = STMT_FOR, .part = PART_BLOCKS, .axis = (uint16_t)axis};
     *extent = runs ? within_extent(g, axis) : size_of(g, a);
     for (int i = 0; i < 3; i++) {
@@ -488,7 +488,7 @@ static void axis_strides(Dot *d, int which, uint32_t axis, Stride *out, LLVMValu
         d->outer[which][i] = access_stride(g, d->x[i], &outside, &literal, &bytes);
     }
     d->block[which] = a->block;
-    d->apart[which] = a->block && !runs && (!even || which == 2);
+    d->apart[which] = axis_blocked(a) && !runs && (!even || which == 2);
 }
 
 /* The axes of the sum. */
@@ -514,7 +514,7 @@ static void multiply_block(Dot *d, LLVMValueRef i, void *context)
     LLVMBuilderRef b = d->g->e.b;
     int which = *(int *)context;
     Dot in = *d;
-    LLVMValueRef *extents[3] = {&in.m, &in.n, &in.k}, block = int64_const(d->g, d->block[which]);
+    LLVMValueRef *extents[3] = {&in.m, &in.n, &in.k}, block = size_word(d->g, d->block[which]);
     LLVMValueRef left = LLVMBuildSub(b, *extents[which], LLVMBuildMul(b, i, block, ""), "");
     *extents[which] = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, left, block, ""), left, block, "");
     for (int j = 0; j < 3; j++) in.ptr[j] = byte_offset(d->g, d->ptr[j], LLVMBuildMul(b, i, d->outer[which][j], ""));
@@ -532,7 +532,7 @@ static void multiply_blocks(Dot *d, int which)
         return;
     }
     LLVMValueRef extent = which == 0 ? d->m : which == 1 ? d->n : d->k, one = int64_const(d->g, 1);
-    LLVMValueRef n = LLVMBuildUDiv(b, LLVMBuildAdd(b, extent, int64_const(d->g, d->block[which] - 1), ""), int64_const(d->g, d->block[which]), "");
+    LLVMValueRef n = blocks_of(d->g, extent, size_word(d->g, d->block[which]));
     if (which == 2) n = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, n, one, ""), one, n, "");
     loop_from(d, int64_const(d->g, 0), n, 1, multiply_block, &which, which < 2 ? LLVMBuildICmp(b, LLVMIntSGT, n, int64_const(d->g, 0), "") : NULL);
 }

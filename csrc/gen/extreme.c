@@ -15,7 +15,7 @@ static bool is_float(State m) { return dtype_info[m.dtype].kind == DKIND_FLOAT; 
 static Dtype count_dtype(const Gen *g, const Stmt *loop, State m)
 {
     const Axis *x = &g->k->axes.at[loop->axis];
-    bool few = loop->part == PART_WITHIN && x->block <= 128 * loop->lanes;
+    bool few = loop->part == PART_WITHIN && x->block.arg < 0 && x->block.lit <= 128 * loop->lanes;
     switch (dtype_info[m.dtype].bytes) {
     case 1: return few ? DT_int8 : DT_int16;
     case 2: return DT_int16;
@@ -78,7 +78,7 @@ static LLVMValueRef coordinate_of(Gen *g, const Stmt *loop, LLVMValueRef count)
     if (loop->part != PART_WITHIN) return count;
     for (int d = 2; d <= g->depth; d += 2)
         if (g->scope[d].loop->axis == loop->axis && g->scope[d].loop->part == PART_BLOCKS)
-            count = LLVMBuildAdd(g->e.b, count, LLVMBuildMul(g->e.b, g->scope[d].var, int64_const(g, x->block), ""), "");
+            count = LLVMBuildAdd(g->e.b, count, LLVMBuildMul(g->e.b, g->scope[d].var, size_word(g, x->block), ""), "");
     return count;
 }
 

@@ -103,11 +103,13 @@ static LLVMValueRef least(Gen *g, LLVMValueRef a, LLVMValueRef b)
     return LLVMBuildSelect(g->e.b, LLVMBuildICmp(g->e.b, LLVMIntSLT, a, b, ""), a, b, "");
 }
 
+LLVMValueRef size_word(Gen *g, Size s) { return s.arg >= 0 ? arg_word(g, s.arg) : int64_const(g, s.lit); }
+
 LLVMValueRef size_of(Gen *g, const Axis *axis)
 {
-    LLVMValueRef size = axis->size.arg >= 0 ? arg_word(g, axis->size.arg) : int64_const(g, axis->size.lit);
+    LLVMValueRef size = size_word(g, axis->size);
     if (!axis->follow) return size;
-    LLVMValueRef block = int64_const(g, g->k->axes.at[axis->leader].block), to = LLVMBuildAdd(g->e.b, block_of(g, axis->leader), int64_const(g, 1), "");
+    LLVMValueRef block = size_word(g, g->k->axes.at[axis->leader].block), to = LLVMBuildAdd(g->e.b, block_of(g, axis->leader), int64_const(g, 1), "");
     to = LLVMBuildMul(g->e.b, to, block, "");
     to = least(g, LLVMBuildAdd(g->e.b, to, int64_const(g, axis->lead), ""), size);
     return axis->follow == FOLLOW_TO ? to : LLVMBuildSub(g->e.b, size, to, "");
@@ -117,11 +119,17 @@ LLVMValueRef size_of(Gen *g, const Axis *axis)
 LLVMValueRef within_extent(Gen *g, uint32_t axis)
 {
     const Axis *x = &g->k->axes.at[axis];
-    LLVMValueRef block = int64_const(g, x->block), at = block_of(g, axis);
-    if (x->size.arg < 0 && x->size.lit % x->block == 0 && !x->follow) return block;
+    LLVMValueRef block = size_word(g, x->block), at = block_of(g, axis);
+    if (x->size.arg < 0 && x->block.arg < 0 && x->size.lit % x->block.lit == 0 && !x->follow) return block;
     LLVMValueRef left = size_of(g, x);
     if (at) left = LLVMBuildSub(g->e.b, left, LLVMBuildMul(g->e.b, at, block, ""), "");
     return least(g, left, block);
+}
+
+LLVMValueRef blocks_of(Gen *g, LLVMValueRef size, LLVMValueRef block)
+{
+    LLVMValueRef up = LLVMBuildSub(g->e.b, block, int64_const(g, 1), "");
+    return LLVMBuildUDiv(g->e.b, LLVMBuildAdd(g->e.b, size, up, ""), block, "");
 }
 
 /* How often a FOR runs. */
@@ -131,8 +139,9 @@ static LLVMValueRef trips(Gen *g, const Stmt *s)
     if (s->part == PART_WITHIN) return within_extent(g, s->axis);
     LLVMValueRef n = size_of(g, x);
     if (s->part == PART_WHOLE) return n;
+    LLVMValueRef block = size_word(g, x->block);
     Moved m = x->follow ? (Moved){0} : scope_enter(g, 0, 0);
-    n = LLVMBuildUDiv(g->e.b, LLVMBuildAdd(g->e.b, n, int64_const(g, x->block - 1), ""), int64_const(g, x->block), "");
+    n = blocks_of(g, n, block);
     if (!x->follow) scope_leave(g, m);
     return n;
 }

@@ -109,7 +109,7 @@ static LLVMValueRef stride_along(Gen *g, const Access *x, uint16_t axis)
     return access_stride(g, x, &inside, &literal, &bytes);
 }
 
-static LLVMValueRef extent_of(Gen *g, uint16_t axis) { return g->k->axes.at[axis].block ? within_extent(g, axis) : size_of(g, &g->k->axes.at[axis]); }
+static LLVMValueRef extent_of(Gen *g, uint16_t axis) { return axis_blocked(&g->k->axes.at[axis]) ? within_extent(g, axis) : size_of(g, &g->k->axes.at[axis]); }
 
 void transpose_emit(Gen *g, const Stmt *s)
 {

@@ -176,15 +176,15 @@ static LLVMValueRef constant(Gen *g, const Val *v, unsigned lanes)
 /* b * block + w of the FORs that run the axis; a vector where one of them is the vector FOR. */
 static LLVMValueRef coordinate(Gen *g, uint32_t axis, Level l)
 {
+    LLVMValueRef block = size_word(g, g->k->axes.at[axis].block);
     Moved m = scope_enter(g, place_of(g, l), l.vector ? g->lanes : 0);
-    int32_t block = g->k->axes.at[axis].block;
     LLVMValueRef sum = NULL;
     for (int d = 2; d <= g->depth; d += 2) {
         const Scope *s = &g->scope[d];
         if (s->loop->axis != axis) continue;
         LLVMValueRef x = v_splat(&g->e, s->var);
         if (g->vec == d && l.vector) x = v_add(&g->e, x, lane_numbers(g));
-        if (s->loop->part == PART_BLOCKS) x = v_mul(&g->e, x, v_i(&g->e, DT_int64, block));
+        if (s->loop->part == PART_BLOCKS) x = v_mul(&g->e, x, v_splat(&g->e, block));
         sum = sum ? v_add(&g->e, sum, x) : x;
     }
     if (!sum) sum = v_i(&g->e, DT_int64, 0);

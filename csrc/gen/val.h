@@ -117,6 +117,9 @@ void transpose_emit(Gen *g, const Stmt *s);
 /* ---- loops (loop.c) ---- */
 /* Whether a statement of that kind with a == id stands in the FOR. */
 bool for_contains(const Gen *g, const Stmt *loop, StmtKind kind, uint32_t id);
+/* The word of a size; how many blocks hold `size`. */
+LLVMValueRef size_word(Gen *g, Size s);
+LLVMValueRef blocks_of(Gen *g, LLVMValueRef size, LLVMValueRef block);
 /* An axis' extent, and that of its current block. */
 LLVMValueRef size_of(Gen *g, const Axis *axis);
 LLVMValueRef within_extent(Gen *g, uint32_t axis);

@@ -39,13 +39,15 @@ typedef struct {
 
 /* ---- elements and addresses ---- */
 
+static int64_t axis_block(const Interp *r, uint32_t axis) { return size_value(r->k->axes.at[axis].block, r->args); }
+
 static int64_t axis_size(const Interp *r, uint32_t axis)
 {
     const Axis *x = &r->k->axes.at[axis];
-    int64_t size = x->size.arg >= 0 ? r->args[x->size.arg] : x->size.lit;
+    int64_t size = size_value(x->size, r->args);
     if (!x->follow)
         return size;
-    int64_t to = (r->block[x->leader] + 1) * r->k->axes.at[x->leader].block + x->lead;
+    int64_t to = (r->block[x->leader] + 1) * axis_block(r, x->leader) + x->lead;
     to = to < size ? to : size;
     return x->follow == FOLLOW_TO ? to : size - to;
 }
@@ -70,7 +72,7 @@ static void place_access(Interp *r, const Access *x, Place *p)
     p->base += x->off_lit + (x->off_arg >= 0 ? r->args[x->off_arg] : 0);
     for (uint32_t i = 0; i < r->k->axes.len; i++) {
         p->stride[i] = coef_bytes(r, x->coef[i], unit, 0);
-        p->outer[i] = coef_bytes(r, x->outer[i], unit, p->stride[i] * r->k->axes.at[i].block);
+        p->outer[i] = coef_bytes(r, x->outer[i], unit, p->stride[i] * axis_block(r, i));
     }
     for (int i = 0; i < x->nindex; i++)
         p->index[i] = coef_bytes(r, x->index[i].coef, unit, 0);
@@ -315,7 +317,7 @@ static void lanes_close(Interp *r, const Stmt *s, uint32_t first)
 
 static int64_t dot_extent(const Interp *r, uint32_t axis)
 {
-    int64_t size = axis_size(r, axis), block = r->k->axes.at[axis].block;
+    int64_t size = axis_size(r, axis), block = axis_block(r, axis);
     if (!r->in_block[axis])
         return size;
     int64_t left = size - r->block[axis] * block;
@@ -325,7 +327,7 @@ static int64_t dot_extent(const Interp *r, uint32_t axis)
 static int64_t dot_offset(const Interp *r, uint32_t access, uint32_t axis, int64_t i)
 {
     const Place *p = &r->places[access];
-    int64_t block = r->k->axes.at[axis].block;
+    int64_t block = axis_block(r, axis);
     if (!block || r->in_block[axis])
         return i * p->stride[axis];
     return i / block * p->outer[axis] + i % block * p->stride[axis];
@@ -418,7 +420,7 @@ static int64_t evaluate(const Interp *r, const Val *v)
 {
     switch ((ValKind)v->kind) {
     case VAL_LOAD: return load(r, v->a, address(r, v->a));
-    case VAL_AXIS: return r->block[v->a] * r->k->axes.at[v->a].block + r->within[v->a];
+    case VAL_AXIS: return r->block[v->a] * axis_block(r, v->a) + r->within[v->a];
     case VAL_STATE: return r->states[v->a].w[v->b];
     case VAL_OP: {
         Dtype in = r->k->vals.at[v->op == OP_where ? v->b : v->a].dtype;
@@ -441,7 +443,7 @@ static void run(Interp *r, uint32_t first, uint32_t end);
 static void run_for(Interp *r, uint32_t at)
 {
     const Stmt *s = &r->k->stmts.at[at];
-    int64_t block = r->k->axes.at[s->axis].block, n = axis_size(r, s->axis);
+    int64_t block = axis_block(r, s->axis), n = axis_size(r, s->axis);
     if (s->part == PART_BLOCKS)
         n = (n + block - 1) / block;
     int64_t *coordinate = s->part == PART_BLOCKS ? &r->block[s->axis] : &r->within[s->axis];

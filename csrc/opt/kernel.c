@@ -16,7 +16,10 @@ uint32_t kernel_arg(Kernel *k)
     return k ? k->nargs++ : 0;
 }
 
-uint32_t kernel_axis(Arena *a, Kernel *k, Size size, int32_t block)
+/* One form for one meaning: the literal of a size that is an argument is 0. */
+static Size plain(Size s) { return s.arg >= 0 ? (Size){ 0, s.arg } : SIZE(s.lit); }
+
+uint32_t kernel_axis(Arena *a, Kernel *k, Size size, Size block)
 {
     if (!k)
         return 0;
@@ -27,7 +30,7 @@ uint32_t kernel_axis(Arena *a, Kernel *k, Size size, int32_t block)
     Axis *axis = vec_push(a, &k->axes);
     if (!axis)
         return 0;
-    *axis = (Axis){ .size = { size.arg >= 0 ? 0 : size.lit, size.arg >= 0 ? size.arg : -1 }, .block = block };
+    *axis = (Axis){ .size = plain(size), .block = plain(block) };
     return k->axes.len - 1;
 }
 
@@ -268,8 +271,8 @@ int64_t kernel_grid(const Kernel *k, const int64_t *args)
 int64_t kernel_trips(const Kernel *k, const Stmt *stmt, const int64_t *args)
 {
     const Axis *x = &k->axes.at[stmt->axis];
-    int64_t size = x->size.arg >= 0 ? args[x->size.arg] : x->size.lit;
-    return stmt->part == PART_WHOLE ? size : stmt->part == PART_BLOCKS ? (size + x->block - 1) / x->block : x->block;
+    int64_t size = size_value(x->size, args), block = size_value(x->block, args);
+    return stmt->part == PART_WHOLE ? size : stmt->part == PART_BLOCKS ? (size + block - 1) / block : block;
 }
 
 /* ---- bytes: every field as 32-bit words in order, so there is no padding; one function both writes and reads ---- */
@@ -407,6 +410,12 @@ static void io_stmt(Io *io, Stmt *s)
     WORD(io, s->end);
 }
 
+static void io_size(Io *io, Size *s)
+{
+    io_long(io, &s->lit);
+    WORD(io, s->arg);
+}
+
 static void io_kernel(Io *io, Kernel *k)
 {
     uint32_t magic = KERNEL_MAGIC;
@@ -418,9 +427,8 @@ static void io_kernel(Io *io, Kernel *k)
     WORD(io, k->checked);
     uint32_t naxes = LENGTH(io, &k->axes);
     for (uint32_t i = 0; i < naxes; i++) {
-        io_long(io, &k->axes.at[i].size.lit);
-        WORD(io, k->axes.at[i].size.arg);
-        WORD(io, k->axes.at[i].block);
+        io_size(io, &k->axes.at[i].size);
+        io_size(io, &k->axes.at[i].block);
         WORD(io, k->axes.at[i].follow);
         WORD(io, k->axes.at[i].leader);
         WORD(io, k->axes.at[i].lead);

@@ -36,16 +36,19 @@
 #define KERNEL_MAX_LANES 256
 
 typedef struct { int64_t lit; int32_t arg; } Size;          /* arg >= 0: args[arg], else lit */
+#define SIZE(n) ((Size){ .lit = (n), .arg = -1 })
+static inline int64_t size_value(Size s, const int64_t *args) { return s.arg >= 0 ? args[s.arg] : s.lit; }
 
 /* An axis that follows runs only up to a coordinate that depends on the current block, number b, of the (blocked) axis `leader`: (b + 1) * its block +
  * lead, or its own size if that is less (FOLLOW_TO); or from there on to its size, its coordinate 0 being the first of these (FOLLOW_REST). lead >= 0. */
 typedef enum { FOLLOW_NONE, FOLLOW_TO, FOLLOW_REST } Follow;
 typedef struct {
     Size size;
-    int32_t block;                                          /* coordinates per block, 0: not blocked */
+    Size block;                                             /* coordinates per block; the literal 0: not blocked */
     uint8_t follow, leader;
     int32_t lead;
 } Axis;
+static inline bool axis_blocked(const Axis *x) { return x->block.arg >= 0 || x->block.lit; }
 
 typedef enum { ARRAY_OPERAND, ARRAY_SCRATCH } ArrayKind;
 typedef struct {
@@ -130,7 +133,7 @@ typedef struct {
 
 /* ---- building (kernel.c); 0 or -1 after a failed allocation. Equal vals, accesses and arrays are found, not added ---- */
 Kernel *kernel_new(Arena *a);
-uint32_t kernel_axis(Arena *a, Kernel *k, Size size, int32_t block);
+uint32_t kernel_axis(Arena *a, Kernel *k, Size size, Size block);
 uint32_t kernel_arg(Kernel *k);                                              /* a new args word */
 uint32_t kernel_array(Arena *a, Kernel *k, Array array);                     /* always a new one */
 uint32_t kernel_access(Arena *a, Kernel *k, const Access *access);

@@ -169,18 +169,25 @@ static void print_body(Text *t, const Kernel *k)
     }
 }
 
+static void print_size(Text *t, Size s)
+{
+    if (s.arg >= 0)
+        text_put(t, "arg%d", s.arg);
+    else
+        text_put(t, "%" PRId64, s.lit);
+}
+
 void kernel_print(Text *t, const Kernel *k)
 {
     text_put(t, "kernel args=%u grid=%u%s\n", k->nargs, k->ngrid, k->checked ? " checked" : "");
     for (uint32_t i = 0; i < k->axes.len; i++) {
         const Axis *x = &k->axes.at[i];
         text_put(t, "axis a%u size=", i);
-        if (x->size.arg >= 0)
-            text_put(t, "arg%d", x->size.arg);
-        else
-            text_put(t, "%" PRId64, x->size.lit);
-        if (x->block)
-            text_put(t, " block=%d", x->block);
+        print_size(t, x->size);
+        if (axis_blocked(x)) {
+            text_put(t, " block=");
+            print_size(t, x->block);
+        }
         if (x->follow)
             text_put(t, " %s a%d+%d", x->follow == FOLLOW_TO ? "to" : "rest", x->leader, x->lead);
         text_put(t, "\n");
@@ -318,16 +325,18 @@ static void check_id(Parser *p, uint32_t got, uint32_t want)
         fail(p, "items to be distinct and numbered in order before this");
 }
 
+static Size parse_size(Parser *p)
+{
+    if (at_numbered(p, "arg"))
+        return (Size){ 0, (int32_t)numbered(p, "arg") };
+    return SIZE(number(p));
+}
+
 static void parse_axis(Parser *p)
 {
     uint32_t id = numbered(p, "a");
     expect(p, "size=");
-    Size size = { 0, -1 };
-    if (at_numbered(p, "arg"))
-        size.arg = (int32_t)numbered(p, "arg");
-    else
-        size.lit = number(p);
-    int32_t block = accept(p, "block=") ? (int32_t)number(p) : 0;
+    Size size = parse_size(p), block = accept(p, "block=") ? parse_size(p) : SIZE(0);
     int follow = accept(p, "to") ? FOLLOW_TO : accept(p, "rest") ? FOLLOW_REST : FOLLOW_NONE;
     uint32_t leader = follow ? numbered(p, "a") : 0;
     if (follow)

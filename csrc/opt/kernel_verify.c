@@ -49,16 +49,18 @@ static bool check_coef(Verify *v, Coef c, const char *what, uint32_t id)
     return true;
 }
 
+static bool size_fits(const Kernel *k, Size s) { return s.arg < 0 ? s.lit >= 0 : (uint32_t)s.arg < k->nargs; }
+
 static bool check_axes(Verify *v)
 {
     const Kernel *k = v->k;
     REQUIRE(v, k->axes.len <= KERNEL_MAX_AXES, "%u axes", k->axes.len);
     for (uint32_t i = 0; i < k->axes.len; i++) {
         const Axis *x = &k->axes.at[i];
-        REQUIRE(v, x->size.arg < 0 ? x->size.lit >= 0 : (uint32_t)x->size.arg < k->nargs, "axis a%u: its size", i);
-        REQUIRE(v, x->block >= 0, "axis a%u: its block", i);
+        REQUIRE(v, size_fits(k, x->size), "axis a%u: its size", i);
+        REQUIRE(v, size_fits(k, x->block) && x->block.lit <= INT32_MAX, "axis a%u: its block", i);
         REQUIRE(v, x->follow <= FOLLOW_REST && x->lead >= 0, "axis a%u: how it follows", i);
-        REQUIRE(v, !x->follow || (x->leader < k->axes.len && k->axes.at[x->leader].block && !k->axes.at[x->leader].follow), "axis a%u: its leader", i);
+        REQUIRE(v, !x->follow || (x->leader < k->axes.len && axis_blocked(&k->axes.at[x->leader]) && !k->axes.at[x->leader].follow), "axis a%u: its leader", i);
     }
     return true;
 }
@@ -94,7 +96,7 @@ static bool check_access(Verify *v, uint32_t id)
             return false;
         REQUIRE(v, i < k->axes.len || (x->coef[i].kind == COEF_ZERO && x->outer[i].kind == COEF_ZERO), "access x%u: no axis a%u", id, i);
         REQUIRE(v, x->coef[i].kind != COEF_SAME, "access x%u: the coefficient of a%u is `same`", id, i);
-        REQUIRE(v, x->outer[i].kind == COEF_ZERO || k->axes.at[i].block, "access x%u: a%u has no blocks", id, i);
+        REQUIRE(v, x->outer[i].kind == COEF_ZERO || axis_blocked(&k->axes.at[i]), "access x%u: a%u has no blocks", id, i);
     }
     for (uint32_t i = 0; i < x->nindex; i++) {
         uint32_t val = x->index[i].val;
@@ -355,8 +357,8 @@ static bool walk_for(Verify *v, const Stmt *s)
     const Axis *axis = &k->axes.at[s->axis];
     uint8_t running = v->running[s->axis];
     REQUIRE(v, !axis->follow || (!s->grid && v->running[axis->leader] & 1 << PART_BLOCKS), "a%u follows a%u, whose blocks do not run here", s->axis, axis->leader);
-    REQUIRE(v, s->part <= PART_WITHIN && (axis->block ? s->part != PART_WHOLE : s->part == PART_WHOLE),
-            "a%u is %sblocked", s->axis, axis->block ? "" : "not ");
+    REQUIRE(v, s->part <= PART_WITHIN && (axis_blocked(axis) ? s->part != PART_WHOLE : s->part == PART_WHOLE),
+            "a%u is %sblocked", s->axis, axis_blocked(axis) ? "" : "not ");
     REQUIRE(v, !(running & 1 << s->part), "a%u runs already", s->axis);
     REQUIRE(v, s->part != PART_BLOCKS || !running, "the blocks of a%u inside one", s->axis);
     REQUIRE(v, s->part != PART_WITHIN || running & 1 << PART_BLOCKS, "the inside of a%u outside its blocks", s->axis);
@@ -430,11 +432,11 @@ static bool walk_dot(Verify *v, const Stmt *s)
     for (uint32_t i = 0; i < 16; i++) {
         if (!(s->sums >> i & 1))
             continue;
-        REQUIRE(v, i < k->axes.len && i != s->axis && i != s->axis_n && i != s->axis_k && !v->running[i] && !k->axes.at[i].block, "a%u of the sum of DOT", i);
+        REQUIRE(v, i < k->axes.len && i != s->axis && i != s->axis_n && i != s->axis_k && !v->running[i] && !axis_blocked(&k->axes.at[i]), "a%u of the sum of DOT", i);
         REQUIRE(v, k->accesses.at[s->a].coef[i].kind == COEF_ZERO, "x%u of DOT moves along a%u", s->a, i);
         REQUIRE(v, !k->axes.at[i].follow, "a%u of the sum of DOT follows", i);
     }
-    REQUIRE(v, !s->sums || !k->axes.at[s->axis_k].block || v->running[s->axis_k], "the blocks of a%u of a sum run in DOT", s->axis_k);
+    REQUIRE(v, !s->sums || !axis_blocked(&k->axes.at[s->axis_k]) || v->running[s->axis_k], "the blocks of a%u of a sum run in DOT", s->axis_k);
     REQUIRE(v, dtype_in(t, op_info[OP_dot].dtypes), "DOT of %s", dtype_info[t].name);
     REQUIRE(v, s->d <= DOT_BYTES && (s->d & DOT_BYTES) != DOT_BYTES && (!(s->d & DOT_BYTES) || t == DT_int32), "bits %u of DOT of %s", s->d, dtype_info[t].name);
     for (uint32_t d = 0; d < v->depth; d++)
@@ -454,7 +456,7 @@ static bool walk_transpose(Verify *v, const Stmt *s)
     const Array *tile = &k->arrays.at[to->array], *source = &k->arrays.at[from->array];
     const uint16_t axes[] = { s->axis, s->axis_n };
     for (int i = 0; i < 2; i++)
-        REQUIRE(v, v->running[axes[i]] == (k->axes.at[axes[i]].block ? 1 << PART_BLOCKS : 0), "a%u of TRANSPOSE runs, or its blocks do not", axes[i]);
+        REQUIRE(v, v->running[axes[i]] == (axis_blocked(&k->axes.at[axes[i]]) ? 1 << PART_BLOCKS : 0), "a%u of TRANSPOSE runs, or its blocks do not", axes[i]);
     REQUIRE(v, tile->kind == ARRAY_SCRATCH && source->kind == ARRAY_OPERAND && !source->written && !source->swapped, "TRANSPOSE of x%u to x%u", s->b, s->a);
     REQUIRE(v, tile->dtype == source->dtype && dtype_info[tile->dtype].bytes <= 8, "dtypes of TRANSPOSE");
     REQUIRE(v, to->coef[s->axis_n].kind == COEF_UNIT && from->coef[s->axis].kind == COEF_UNIT, "strides of TRANSPOSE");

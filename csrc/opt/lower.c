@@ -22,7 +22,13 @@ uint32_t lower_word(Lower *l, int64_t value)
 
 uint32_t lower_axis(Lower *l, int64_t extent, int32_t block)
 {
-    return kernel_axis(l->arena, l->k, (Size){ .arg = (int32_t)lower_word(l, extent) }, block);
+    return kernel_axis(l->arena, l->k, (Size){ .arg = (int32_t)lower_word(l, extent) }, SIZE(block));
+}
+
+uint32_t lower_blocked(Lower *l, int64_t extent, int32_t block)
+{
+    Size size = { .arg = (int32_t)lower_word(l, extent) };
+    return kernel_axis(l->arena, l->k, size, (Size){ .arg = (int32_t)lower_word(l, block) });
 }
 
 void lower_stmt(Lower *l, Stmt s) { kernel_stmt(l->arena, l->k, s); }
@@ -104,7 +110,7 @@ static uint32_t access_at(Lower *l, uint32_t array, Dtype dtype, const int64_t *
     a->array = (uint16_t)array;
     for (int i = 0; i < l->nloops; i++) {
         a->coef[l->loop[i].axis] = coef_of(l, step[i], item, i);
-        if (!l->k->axes.at[l->loop[i].axis].block) continue;
+        if (!axis_blocked(&l->k->axes.at[l->loop[i].axis])) continue;
         a->outer[l->loop[i].axis] = (Coef){ .kind = step[i] ? COEF_SAME : COEF_ZERO };
         if (outer && outer[i] >= 0) a->outer[l->loop[i].axis] = coef_of(l, outer[i], item, i);
     }

@@ -54,6 +54,7 @@ typedef struct {
 bool lower_begin(Lower *l);
 uint32_t lower_word(Lower *l, int64_t value);                           /* an args word holding value; its index */
 uint32_t lower_axis(Lower *l, int64_t extent, int32_t block);
+uint32_t lower_blocked(Lower *l, int64_t extent, int32_t block);   /* the block, too, is an argument: one kernel for all */
 /* Bytes per step along each domain axis, and the offset, of reading `buffer` through m. */
 void lower_steps(const Lower *l, Id buffer, const Map *m, int64_t *step, int64_t *off);
 uint32_t lower_access(Lower *l, Id buffer, Dtype dtype, const Map *m, bool written);

@@ -46,26 +46,30 @@ static bool region_new(Region *r, Merge *m, Drafts *out)
 {
     *r = (Region){ .arena = m->gr->arena, .k = kernel_new(m->gr->arena), .d = vec_push(m->gr->arena, out) };
     if (!r->k || !r->d) return false;
-    r->unit = kernel_axis(r->arena, r->k, (Size){ .lit = 1, .arg = -1 }, 0);
+    r->unit = kernel_axis(r->arena, r->k, SIZE(1), SIZE(0));
     int64_t *e = vec_push(r->arena, &r->extent);
     if (e) *e = 1;
     return e != NULL;
 }
 
+/* Whether two axes have the same blocks for all arguments. */
+static bool same_blocks(const Axis *a, const Axis *b) { return a->block.arg < 0 && b->block.arg < 0 && a->block.lit == b->block.lit; }
+
 /* The merged kernel's axis for axis i of k, not used by an earlier axis of it; -1: there is no room. */
 static int shared_axis(Region *r, const Kernel *k, const Draft *d, uint32_t i, uint32_t words, uint32_t *used)
 {
     const Axis *a = &k->axes.at[i];
-    int64_t extent = a->size.arg >= 0 ? d->words.at[a->size.arg] : a->size.lit;
+    int64_t extent = size_value(a->size, d->words.at);
     for (uint32_t j = 0; j < r->k->axes.len; j++)
-        if (j != r->unit && !(*used >> j & 1) && r->extent.at[j] == extent && r->k->axes.at[j].block == a->block) {
+        if (j != r->unit && !(*used >> j & 1) && r->extent.at[j] == extent && same_blocks(&r->k->axes.at[j], a)) {
             *used |= 1u << j;
             return (int)j;
         }
     if (r->k->axes.len == KERNEL_MAX_AXES) return -1;
-    Size size = a->size;
+    Size size = a->size, block = a->block;
     if (size.arg >= 0) size.arg += (int32_t)words;
-    uint32_t j = kernel_axis(r->arena, r->k, size, a->block);
+    if (block.arg >= 0) block.arg += (int32_t)words;
+    uint32_t j = kernel_axis(r->arena, r->k, size, block);
     int64_t *e = vec_push(r->arena, &r->extent);
     if (!e) return -1;
     *e = extent;
@@ -79,9 +83,9 @@ static bool axes_fit(const Region *r, const Draft *d)
     uint32_t more = 0, used = 1u << r->unit;
     for (uint32_t i = 0; i < d->kernel->axes.len; i++) {
         const Axis *a = &d->kernel->axes.at[i];
-        int64_t extent = a->size.arg >= 0 ? d->words.at[a->size.arg] : a->size.lit;
+        int64_t extent = size_value(a->size, d->words.at);
         uint32_t j = 0;
-        while (j < r->k->axes.len && (used >> j & 1 || r->extent.at[j] != extent || r->k->axes.at[j].block != a->block)) j++;
+        while (j < r->k->axes.len && (used >> j & 1 || r->extent.at[j] != extent || !same_blocks(&r->k->axes.at[j], a))) j++;
         if (j < r->k->axes.len) used |= 1u << j;
         else more++;
     }

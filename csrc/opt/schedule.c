@@ -68,7 +68,7 @@ static void form_columns(Lower *l, int blocked, int32_t block)
     int32_t vec_block = walks ? (extent > l->lanes ? l->lanes : 0) : extent > longest ? block_knob ? block_knob : BLOCK : 0;
     bool known = is_window(l);
     for (int i = 0; i < l->nloops; i++)
-        l->loop[i].axis = known && l->loop[i].reduced && i != blocked ? kernel_axis(l->arena, l->k, (Size){ .arg = -1, .lit = l->loop[i].extent }, 0)
+        l->loop[i].axis = known && l->loop[i].reduced && i != blocked ? kernel_axis(l->arena, l->k, (Size){ .arg = -1, .lit = l->loop[i].extent }, SIZE(0))
                         : lower_axis(l, l->loop[i].extent, i == blocked ? block : i == l->vec ? vec_block : 0);
     make_tiles(l, l->lanes ? l->lanes : 1);
     int n = open_grid(l, at);

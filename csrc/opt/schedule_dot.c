@@ -241,7 +241,8 @@ static bool pack(Product *p, Operand *o, Drafts *out)
     outer[line] = bytes;
     if (width) bytes *= div_up(l.loop[line].extent, width);
     for (int i = row - 1; i >= 0; i--) step[i] = bytes, bytes *= l.loop[i].extent;
-    for (int i = 0; i < n; i++) l.loop[i].axis = lower_axis(&l, l.loop[i].extent, i == row ? rows : i == line ? width : 0);
+    for (int i = 0; i < n; i++)
+        l.loop[i].axis = i == line && width ? lower_blocked(&l, l.loop[i].extent, width) : lower_axis(&l, l.loop[i].extent, i == row ? rows : 0);
     for (int i = 0; i < row; i++) at[ngrid++] = open_loop(&l, i, PART_WHOLE, 0, true);
     if (width) at[ngrid++] = open_loop(&l, line, PART_BLOCKS, 0, true);
     at[ngrid++] = open_loop(&l, row, PART_BLOCKS, 0, true);
@@ -535,7 +536,7 @@ static void follow_rows(Product *p)
     p->irest = l->nloops++;
     l->loop[p->irest] = (Loop){ .extent = p->n, .domain = MAX_DOMAIN };
     Axis rest = *columns;
-    l->loop[p->irest].axis = kernel_axis(l->arena, l->k, rest.size, 0);
+    l->loop[p->irest].axis = kernel_axis(l->arena, l->k, rest.size, SIZE(0));
     if (l->err->kind) return;
     rest.follow = FOLLOW_REST;
     l->k->axes.at[l->loop[p->irest].axis] = rest;
@@ -623,8 +624,8 @@ static bool multiply(Product *p, Drafts *out)
     for (int i = 0; i < l->nloops; i++) {
         int64_t most = i == p->in ? KNOWN : p->iv && i == p->iv ? KNOWN_AFTER : i == p->im;
         bool known = l->loop[i].extent <= most && !p->block[i];
-        l->loop[i].axis = known ? kernel_axis(l->arena, l->k, (Size){ .arg = -1, .lit = l->loop[i].extent }, 0)
-                                : lower_axis(l, l->loop[i].extent, p->block[i]);
+        l->loop[i].axis = known ? kernel_axis(l->arena, l->k, (Size){ .arg = -1, .lit = l->loop[i].extent }, SIZE(0))
+                                : p->block[i] ? lower_blocked(l, l->loop[i].extent, p->block[i]) : lower_axis(l, l->loop[i].extent, 0);
     }
     int grid = l->nloops;
     follow_rows(p);

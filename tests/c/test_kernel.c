@@ -44,7 +44,7 @@ static Kernel *chain(Arena *a, int n)
 {
     Kernel *k = kernel_new(a);
     Size size = { 0, (int32_t)kernel_arg(k) };
-    uint32_t axis = kernel_axis(a, k, size, 0);
+    uint32_t axis = kernel_axis(a, k, size, SIZE(0));
     uint32_t in = kernel_array(a, k, (Array){ ARRAY_OPERAND, DT_float32, 0, (int32_t)kernel_arg(k) });
     uint32_t out = kernel_array(a, k, (Array){ ARRAY_OPERAND, DT_float32, 1, (int32_t)kernel_arg(k) });
     Access x = { .array = (uint16_t)in, .off_arg = -1 };

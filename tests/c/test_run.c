@@ -756,7 +756,7 @@ static void test_exec_interpreted(void)
     uint32_t out_arg = kernel_arg(k);
     kernel_arg(k), kernel_arg(k);
     k->checked = true;
-    uint32_t axis = kernel_axis(a, k, (Size){POINTS, -1}, 0);
+    uint32_t axis = kernel_axis(a, k, (Size){POINTS, -1}, SIZE(0));
     uint32_t in = kernel_array(a, k, (Array){ARRAY_OPERAND, DT_float64, 0, (int32_t)in_arg});
     uint32_t out = kernel_array(a, k, (Array){ARRAY_OPERAND, DT_float64, 1, (int32_t)out_arg});
     Access x = {.array = (uint16_t)in, .off_arg = -1};

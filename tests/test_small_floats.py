@@ -108,6 +108,15 @@ def test_binary(dtype, name):
     compare(lambda x, y: getattr(np, name)(x, y), x, y)
 
 
+@each
+def test_products(dtype):
+    """Of matrices in float32 where NumPy finds no loop of the dtype; small whole numbers, whose sums are exact."""
+    x, y = (np.random.default_rng(k).integers(-2, 3, shape).astype(dtype) for k, shape in enumerate([(5, 4), (4, 3)]))
+    compare(lambda x, y: (x @ y, np.matmul(x[0], y), np.vecdot(x, x), np.linalg.matmul(x, y), np.linalg.matrix_power(x[:4], 3)), x, y)
+    compare(lambda x, y: (np.dot(x, y), np.inner(x, x), np.vdot(y, y), np.tensordot(x, y, 1), np.linalg.multi_dot([x, y])), x, y)
+    compare(lambda x, y: (np.clip(x, 0, 1.5), x.clip(-1, x[0]), np.linalg.norm(x), x.round(1), x ** 0.5, np.nanmax(x), np.nanmedian(x)), x, y)
+
+
 @halves
 def test_each_operation_rounds(dtype):
     x, y = some(1000, dtype, 1), some(1000, dtype, 2)

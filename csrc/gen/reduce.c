@@ -210,6 +210,7 @@ void state_reduce(Gen *g, const Stmt *s)
     if (m.monoid == MONOID_moments && !s->c) {
         x[1] = x[0];
         x[0] = v_f(&g->e, m.dtype, 1);
+        x[2] = v_fsub(&g->e, x[1], x[1]);               /* an infinity deviates by NaN */
     }
     for (int i = 0; i < 3; i++) r[i] = to[i];
     combine(&g->e, m, to, x, r);

@@ -286,7 +286,7 @@ static void run_reduce(Interp *r, const Stmt *s, bool laned)
     Cell *cell = laned ? &r->lanes[r->lanes_at[s->a] + r->lane] : &r->states[s->a];
     Cell x = { { r->vals[s->b], s->c ? r->vals[s->c] : 0, s->d ? r->vals[s->d] : 0 } };
     if (m.monoid == MONOID_moments && !s->c)
-        x = (Cell){ { float_bits(m.dtype, 1), r->vals[s->b], 0 } };
+        x = (Cell){ { float_bits(m.dtype, 1), r->vals[s->b], isfinite(float_value(m.dtype, r->vals[s->b])) ? 0 : float_bits(m.dtype, NAN) } };
     state_merge(m, cell, &x);
 }
 

@@ -120,15 +120,16 @@ static int choose(PyObject *b, double value, bool integer, Ufunc ufunc, Ufunc *o
     return same;
 }
 
-/* NumPy's array ** number: exactly 2 is square, and for floats -1 and 0.5 are other ufuncs too. 1: *out is set, 0: power, -1: an exception. */
+/* NumPy's array ** number: exactly 2 is square, and for NumPy's floats -1 and 0.5 are other ufuncs too. 1: *out is set, 0: power, -1: an exception. */
 static int fast_power(PyObject *a, PyObject *b, Ufunc *out)
 {
     if (!is_tracer(a) || ((Tracer *)a)->kind == TRACER_PYTHON_SCALAR || !python_scalar(b))
         return 0;
     if (!tracer_trace((Tracer *)a))
         return -1;
-    DtypeKind kind = dtype_info[tracer_dtype((Tracer *)a)].kind;
-    bool is_float = kind == DKIND_FLOAT || kind == DKIND_COMPLEX;
+    Dtype dtype = tracer_dtype((Tracer *)a);
+    DtypeKind kind = dtype_info[dtype].kind;
+    bool is_float = (kind == DKIND_FLOAT && (dtype == DT_float16 || !dtype_is_small(dtype))) || kind == DKIND_COMPLEX;
     if (!is_float && is_tracer(b) && kind != DKIND_BOOL)
         return 0;                 /* the same value either way: no need to ask which number it is */
     PyObject *number = b;

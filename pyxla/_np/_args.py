@@ -39,6 +39,21 @@ def array(x, dtype=None):
     return x if dtype is None or x.dtype == dtype else _core.cast(x, np.dtype(dtype))
 
 
+def inexact(dtype):
+    """Whether NumPy counts a dtype among the floats and complex numbers: not those of ml_dtypes."""
+    return np.issubdtype(dtype, np.inexact)
+
+
+def is_small(dtype):
+    """Whether a dtype is a float of ml_dtypes, for which NumPy's own loops and functions have no rule."""
+    return dtype.num >= 256
+
+
+def loop_dtype(dtype):
+    """The dtype of the loop of a ufunc to which ml_dtypes adds none of its own (matmul and its kin, clip)."""
+    return FLOAT32 if is_small(dtype) else dtype
+
+
 def conj(x):
     """The complex conjugate of an array; a real one is its own."""
     return np.conjugate(x) if x.dtype.kind == "c" else x

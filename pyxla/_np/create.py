@@ -100,7 +100,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 @implements(np.geomspace)
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     num = index(num)
-    kind = result_type(start, stop, float(num), *([] if dtype is None else [np.dtype(dtype)]))
+    kind = result_type(start, stop, float(num), np.dtype(dtype))
     kind = np.dtype(type(kind)) if is_weak(kind) else kind
     start, stop = array(start, kind), array(stop, kind)
     _core.check(np.all(np.not_equal(start, 0) & np.not_equal(stop, 0)), "geometric")

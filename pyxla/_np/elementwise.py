@@ -4,7 +4,24 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import BOOL, FLOAT, INT, NoValue, array, common, is_array, is_weak, numpys, result_type, scalar, to_out, unsupported
+from ._args import (
+    BOOL,
+    FLOAT,
+    INT,
+    NoValue,
+    array,
+    common,
+    inexact,
+    is_array,
+    is_small,
+    is_weak,
+    loop_dtype,
+    numpys,
+    result_type,
+    scalar,
+    to_out,
+    unsupported,
+)
 from .manip import ordered
 
 implements, method = _core.implements, _core.method
@@ -77,7 +94,11 @@ def clip_method(a, min=None, max=None, out=None, **kwargs):
 
 @implements(np._core.umath.clip)
 def clip_ufunc(a, min, max, /, out=None, **kwargs):
-    a, low, high = common(a, min, max)
+    bounds = [v if is_weak(v) else array(v) for v in (a, min, max)]
+    if any(is_small(v.dtype) for v in bounds if is_array(v)):       # no loop of theirs: the narrowest one that holds all
+        dtype = np.result_type(*[loop_dtype(v.dtype) for v in bounds if is_array(v)])
+        bounds = [array(v, dtype) for v in bounds]
+    a, low, high = common(*bounds)
     return np.minimum(np.maximum(a, low), high, out=out, **kwargs)
 
 
@@ -94,8 +115,10 @@ def round_(a, decimals=0, out=None):
         r = _core.op("complex_", round_(a.real, decimals), round_(a.imag, decimals))
     elif decimals == 0:
         r = np.rint(a)
-    elif a.dtype.kind == "b":                           # refused, as by NumPy, which computes into the array's own type
-        r = np.multiply(a, 10.0 ** decimals, out=_core.copy(a))
+    elif a.dtype.kind == "b" or is_small(a.dtype):      # NumPy computes into the array's own type, which it refuses for bool
+        first, last = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
+        r = first(a, 10.0 ** abs(decimals), out=_core.copy(a))
+        r = last(np.rint(r), 10.0 ** abs(decimals), out=r)
     elif decimals > 0:
         r = np.rint(a * 10.0 ** decimals) / 10.0 ** decimals
     else:
@@ -224,7 +247,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     r = a
     if a.dtype.kind == "c":
         r = _core.op("complex_", nan_to_num(a.real, True, nan, posinf, neginf), nan_to_num(a.imag, True, nan, posinf, neginf))
-    elif a.dtype.kind == "f":
+    elif inexact(a.dtype):
         info = np.finfo(a.dtype)
         r = np.where(np.isnan(a), array(nan, a.dtype), a)
         r = np.where(isposinf(a), array(float(info.max) if posinf is None else posinf, a.dtype), r)

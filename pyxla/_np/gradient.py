@@ -2,7 +2,7 @@
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, FLOAT, array, axis_tuple, is_array, unsupported
+from ._args import ALL, BOOL, FLOAT, array, axis_tuple, inexact, is_array, unsupported
 
 implements = _core.implements
 
@@ -25,9 +25,10 @@ def gradient(f, *varargs, axis=None, edge_order=1):
         np.subtract(f, f)                               # NumPy's error
     if f.dtype.kind in "iu":
         f = array(f, FLOAT)
+    dtype = f.dtype if inexact(f.dtype) else FLOAT
     if any(f.shape[k] < edge_order + 1 for k in axes):
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.")
-    out = tuple(_core.follow(along(f, d, k, edge_order), f) for d, k in zip(spacing, axes))
+    out = tuple(_core.follow(along(f, d, k, edge_order, dtype), f) for d, k in zip(spacing, axes))
     return out[0] if len(axes) == 1 else out
 
 
@@ -43,19 +44,19 @@ def coordinates(v, n):
     return np.diff(array(v, FLOAT) if v.dtype.kind in "iu" else v)
 
 
-def along(f, d, axis, edge_order):
-    """The gradient along one axis: d is a step, or steps, which NumPy takes as one if they are equal."""
+def along(f, d, axis, edge_order, dtype):
+    """The gradient along one axis, stored in `dtype`: d is a step, or steps, which NumPy takes as one if they are equal."""
     if not is_array(d) or d.ndim == 0:
-        return even(f, d, axis, edge_order)
-    steps = even(f, d[0], axis, edge_order)
-    return np.where(np.all(np.equal(d, d[0])), steps, uneven(f, d, axis, edge_order))
+        return even(f, d, axis, edge_order, dtype)
+    steps = even(f, d[0], axis, edge_order, dtype)
+    return np.where(np.all(np.equal(d, d[0])), steps, uneven(f, d, axis, edge_order, dtype))
 
 
 def cut(f, axis, *bounds):
     return f[(ALL,) * axis + (slice(*bounds),)]
 
 
-def even(f, d, axis, edge_order):
+def even(f, d, axis, edge_order, dtype):
     at = lambda k: cut(f, axis, k, k + 1 or None)  # noqa: E731
     inner = (cut(f, axis, 2, None) - cut(f, axis, None, -2)) / (2. * d)
     if edge_order == 1:
@@ -63,10 +64,10 @@ def even(f, d, axis, edge_order):
     else:
         first = -1.5 / d * at(0) + 2. / d * at(1) + -0.5 / d * at(2)
         last = 0.5 / d * at(-3) + -2. / d * at(-2) + 1.5 / d * at(-1)
-    return _core.concatenate([array(v, inner.dtype) for v in (first, inner, last)], axis)
+    return _core.concatenate([array(v, dtype) for v in (first, inner, last)], axis)
 
 
-def uneven(f, d, axis, edge_order):
+def uneven(f, d, axis, edge_order, dtype):
     at = lambda k: cut(f, axis, k, k + 1 or None)  # noqa: E731
     one, two = d[:-1], d[1:]
     shape = (1,) * axis + (-1,) + (1,) * (f.ndim - axis - 1)
@@ -79,7 +80,7 @@ def uneven(f, d, axis, edge_order):
         first = -(2. * one + two) / (one * (one + two)) * at(0) + (one + two) / (one * two) * at(1) + -one / (two * (one + two)) * at(2)
         one, two = d[-2], d[-1]
         last = two / (one * (one + two)) * at(-3) + -(two + one) / (one * two) * at(-2) + (2. * two + one) / (two * (one + two)) * at(-1)
-    return _core.concatenate([array(v, inner.dtype) for v in (first, inner, last)], axis)
+    return _core.concatenate([array(v, dtype) for v in (first, inner, last)], axis)
 
 
 # ---- covariance ----

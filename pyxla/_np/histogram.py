@@ -5,9 +5,9 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import BOOL, INT, array, common, result_type, unsupported
+from ._args import BOOL, INT, array, result_type, unsupported
 from .manip import ravel
-from .selection import search
+from .selection import comparable, search
 
 implements = _core.implements
 
@@ -27,7 +27,7 @@ def outer_edges(a, range):
         return (first - 0.5, last + 0.5) if first == last else (first, last)
     _core.check(np.logical_and(np.isfinite(first), np.isfinite(last)), "value")
     same = np.equal(first, last)
-    if first.dtype.kind == "f":
+    if first.dtype.kind in "fV":
         return _core.where(same, first - first.dtype.type(0.5), first), _core.where(same, last + last.dtype.type(0.5), last)
     return _core.where(same, first - 0.5, first), _core.where(same, last + 0.5, last)
 
@@ -68,7 +68,7 @@ def bins_of(a, edges, uniform):
     """The bin of every element, and whether it has one."""
     n = edges.size - 1
     if uniform is None:
-        table, values = common(edges, a)
+        table, values = comparable(edges, a)
         at = search(table, values, "right")
         at = at - _core.cast(np.equal(values, table[-1]), INT) if n else at
         at = np.where(np.equal(values, table[-1]), n, at)
@@ -162,7 +162,7 @@ def edges_of(x, bins, range, k):
 
 def place_of(x, edges):
     """Where each value is among the edges: 0 before the first, the last bin for the last edge."""
-    table, values = common(edges, x)
+    table, values = comparable(edges, x)
     return search(table, values, "right") - _core.cast(np.equal(values, table[-1]), INT)
 
 

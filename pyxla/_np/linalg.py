@@ -2,7 +2,7 @@
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, conj, count, numpys, scalar, to_out
+from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, conj, count, inexact, loop_dtype, numpys, scalar, to_out
 from .manip import diagonal, moveaxis, ravel
 from .stats import squares, sum
 
@@ -33,7 +33,8 @@ def contract(a, b):
 def typed(a, b, dtype=None, out=None, casting="same_kind"):
     """Two operands as arrays of the loop's dtype."""
     if dtype is None:
-        return common(a, b)
+        a, b = common(a, b)
+        return array(a, loop_dtype(a.dtype)), array(b, loop_dtype(b.dtype))
     a, b, dtype = array(a), array(b), np.dtype(dtype)
     for x in (a, b):
         if not np.can_cast(x.dtype, dtype, casting):
@@ -55,7 +56,7 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
     if axis is not None or keepdims:
         raise TypeError(f"matmul: {'axis' if axis is not None else 'keepdims'} can only be used with a single shared core dimension, "
                         f"not with the 3 distinct ones implied by signature {MATMUL}.")
-    a, b = typed(x1, x2, loop_dtype(dtype, signature), out, casting)
+    a, b = typed(x1, x2, asked_dtype(dtype, signature), out, casting)
     for i, x in enumerate((a, b)):
         if x.ndim == 0:
             raise ValueError(f"matmul: Input operand {i} does not have enough dimensions "
@@ -70,7 +71,7 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
     return to_out(product(a, b), out, casting)
 
 
-def loop_dtype(dtype, signature):
+def asked_dtype(dtype, signature):
     """The dtype of dtype= or signature= (the first of its types)."""
     if signature is None:
         return dtype
@@ -117,7 +118,7 @@ def gufunc(name, signature_):
                 raise TypeError(f"{name}: axis and keepdims can only be used with a single shared core dimension")
             if axis is not None and axes is not None:
                 raise TypeError("cannot specify both 'axis' and 'axes'")
-            a, b = typed(x1, x2, loop_dtype(dtype, signature), out, casting)
+            a, b = typed(x1, x2, asked_dtype(dtype, signature), out, casting)
             for i, (x, core) in enumerate(zip((a, b), signature_)):
                 if x.ndim < core:
                     raise ValueError(f"{name}: Input operand {i} does not have enough dimensions "
@@ -337,7 +338,7 @@ def matrix_power(a, n):
 @implements(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False):
     x = array(x)
-    x = array(x, FLOAT) if x.dtype.kind in "biu" else x
+    x = x if inexact(x.dtype) else array(x, FLOAT)
     if axis is None and x.dtype.kind != "c" and (ord is None or ord in ("f", "fro") and x.ndim == 2 or ord == 2 and x.ndim == 1):
         flat = ravel(x)
         r = np.sqrt(sum_of_products(flat, flat, (0,)))
@@ -393,7 +394,7 @@ def singular_norm(x, ord, axes, keepdims):
 @implements(np.linalg.vector_norm)
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     x = array(x)
-    x = array(x, FLOAT) if x.dtype.kind in "biu" else x
+    x = x if inexact(x.dtype) else array(x, FLOAT)
     axes = tuple(range(x.ndim)) if axis is None else axis_tuple(axis, x.ndim)
     return vector_norm_of(x, ord, axes, keepdims)
 

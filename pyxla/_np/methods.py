@@ -8,7 +8,7 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, INT, NoValue, array, axis_index, count, out_array, scalar, to_out
+from ._args import ALL, BOOL, INT, NoValue, array, axis_index, count, is_small, out_array, scalar, to_out
 from .host import host, whole
 from .into import accumulated_into, narrow, reduced_into, stored
 from .manip import broadcast_to
@@ -99,6 +99,8 @@ def joined(ufunc, x, axes, first, where):
     if x.shape[0] == 0:
         first = identity(ufunc, x.dtype, None) if first is None else first
         return _core.copy(_core.broadcast(array(first), shape), True)
+    if first is None and is_small(x.dtype) and ufunc.identity == -np.inf:      # NaN in a dtype without infinities
+        first = identity(ufunc, x.dtype, None)
     if ufunc.__name__ == "subtract":                    # x0 - (x1 + x2 + ...)
         head, rest = (x[0], x[1:]) if first is None else (first, x)
         return np.subtract(head, _core.reduce("sum", rest, (0,))) if rest.shape[0] else _core.copy(head)

@@ -1,4 +1,4 @@
-"""`np.pad`: every mode that is made of slices of the array, one axis after the other."""
+"""`np.pad`: every mode is made of slices of the array, one axis after the other."""
 from operator import index
 
 import numpy as np
@@ -12,7 +12,8 @@ from ._args import (
 from .join import take_static
 from .manip import flip
 
-implements, method = _core.implements, _core.method
+implements = _core.implements
+LIMIT = 1000                        # rows that a function given as mode is called for
 
 
 @implements(np.pad)
@@ -22,11 +23,9 @@ def pad(array_, pad_width, mode="constant", **kwargs):
     if any(n < 0 for pair in widths for n in pair):
         raise ValueError("index can't contain negative values")
     if callable(mode):
-        raise unsupported("pad with a function as mode", "use one of NumPy's modes")
+        return pad_by(mode, a, widths, kwargs)
     allowed = PAD_ARGUMENTS.get(mode)
     if allowed is None:
-        if mode in ("linear_ramp", "median"):
-            raise unsupported(f"pad with mode={mode!r}", "use another mode")
         raise ValueError(f"mode '{mode}' is not supported")
     if wrong := kwargs.keys() - allowed:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {wrong}")
@@ -101,32 +100,64 @@ def pad_join(a, axis, width, ends):
 def pad_index(a, axis, width, mode, reflect_type="even"):
     """reflect, symmetric, wrap: NumPy pads the indices."""
     n = a.shape[axis]
-    if reflect_type == "even":
-        return take_static(a, np.pad(list(range(n)), width, mode=mode).tolist(), axis)
-    edge = 1 if mode == "reflect" else 0
-    if n == 1 and edge or max(width) > n - edge:
-        raise unsupported(f"pad with reflect_type={reflect_type!r} past one period", "pad in several steps")
-    at = (ALL,) * axis
-    before = 2 * a[(*at, slice(0, 1))] - flip(a[(*at, slice(edge, edge + width[0]))], axis)
-    after = 2 * a[(*at, slice(n - 1, n))] - flip(a[(*at, slice(n - edge - width[1], n - edge))], axis)
-    return _core.concatenate([before, a, after], axis)
+    if reflect_type == "odd":
+        return pad_edge(a, axis, width, mode) if n == 1 else pad_odd(a, axis, width, mode == "symmetric")
+    return take_static(a, np.pad(list(range(n)), width, mode=mode).tolist(), axis)
+
+
+def pad_odd(a, axis, width, symmetric):
+    """Reflected about the edges' values, in as many steps as NumPy: each repeats whole periods of what there is."""
+    at, period, (left, right) = (ALL,) * axis, a.shape[axis] - (not symmetric), width
+    cut = lambda start, stop: a[(*at, slice(start, stop))]  # noqa: E731
+    while left or right:
+        n, pieces = a.shape[axis], [a]
+        whole = (n - (not symmetric)) // period * period
+        if k := min(whole, left):
+            first = 0 if symmetric else 1
+            pieces.insert(0, array(2 * cut(0, 1) - flip(cut(first, first + k), axis), a.dtype))
+        if m := min(whole, right):
+            last = n if symmetric else n - 1
+            pieces.append(array(2 * cut(n - 1, n) - flip(cut(last - m, last), axis), a.dtype))
+        a, left, right = _core.concatenate(pieces, axis), left - k, right - m
+    return a
+
+
+def pad_ramp(a, axis, width, mode, end_values=0):
+    """From an end value to the value at the edge."""
+    n, at = a.shape[axis], (ALL,) * axis
+    ends = pad_pairs(end_values, a.ndim, lambda v: v)[axis]
+    ramps = [np.linspace(end, a[(*at, k)], w, endpoint=False, dtype=a.dtype, axis=axis) for end, k, w in zip(ends, (0, n - 1), width)]
+    return _core.concatenate([ramps[0], a, flip(ramps[1], axis)], axis)
 
 
 def pad_stat(a, axis, width, mode, stat_length=None):
-    """maximum, minimum, mean of the values at each end."""
+    """maximum, minimum, mean, median of the values at each end."""
     n, at = a.shape[axis], (ALL,) * axis
     lengths = (None, None) if stat_length is None else pad_pairs(stat_length, a.ndim)[axis]
-    if any(k is not None and k < (1 if mode != "mean" else 0) for k in lengths):
+    if any(k is not None and k < (1 if mode in ("maximum", "minimum") else 0) for k in lengths):
         raise ValueError("stat_length of 0 yields no value for padding")
     left, right = (n if k is None else min(k, n) for k in lengths)
     ends = []
     for piece in (a[(*at, slice(0, left))], a[(*at, slice(n - right, n))]):
-        end = {"maximum": np.max, "minimum": np.min, "mean": np.mean}[mode](piece, axis=axis, keepdims=True)
-        ends.append(_core.cast(np.rint(end), a.dtype) if mode == "mean" and a.dtype.kind in "iu" else array(end, a.dtype))
+        end = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}[mode](piece, axis=axis, keepdims=True)
+        ends.append(_core.cast(np.rint(end), a.dtype) if end.dtype != a.dtype and a.dtype.kind in "iu" else array(end, a.dtype))
     return pad_join(a, axis, width, ends)
 
 
+def pad_by(function, a, widths, kwargs):
+    """A function of the user's that writes the margins of every row."""
+    a = _core.copy(pad_constant(a, widths, 0))
+    if sum(a.size // n for n in a.shape if n) > LIMIT:
+        raise unsupported(f"pad with a function as mode, called for more than {LIMIT} rows", "use one of NumPy's modes")
+    for axis, width in enumerate(widths):
+        rows = np.moveaxis(a, axis, -1)
+        for at in np.ndindex(*rows.shape[:-1]):
+            function(rows[(*at, ...)], width, axis, kwargs)
+    return a
+
+
 PAD_ARGUMENTS = {"constant": {"constant_values"}, "empty": set(), "edge": set(), "wrap": set(), "reflect": {"reflect_type"},
-                 "symmetric": {"reflect_type"}, "maximum": {"stat_length"}, "minimum": {"stat_length"}, "mean": {"stat_length"}}
-PAD_AXIS = {"edge": pad_edge, "wrap": pad_index, "reflect": pad_index, "symmetric": pad_index,
-            "maximum": pad_stat, "minimum": pad_stat, "mean": pad_stat}
+                 "symmetric": {"reflect_type"}, "linear_ramp": {"end_values"},
+                 "maximum": {"stat_length"}, "minimum": {"stat_length"}, "mean": {"stat_length"}, "median": {"stat_length"}}
+PAD_AXIS = {"edge": pad_edge, "wrap": pad_index, "reflect": pad_index, "symmetric": pad_index, "linear_ramp": pad_ramp,
+            "maximum": pad_stat, "minimum": pad_stat, "mean": pad_stat, "median": pad_stat}

@@ -53,6 +53,11 @@ PARTS = [
     ("poly", "matrices and complex roots: whether the result is complex depends on the data", "np.convolve of the factors"),
     ("linalg.lstsq", "the residuals of a matrix that has not full rank", "compute them"),
     ("histogram histogram_bin_edges", "bins given by the name of a rule", "give their number, or their edges"),
+    ("ldexp", "its method reduce, of integers", "cast to float first"),
+    ("real_if_close", "complex numbers: whether the result is real depends on the data", "take .real, or test the imaginary part yourself"),
+    ("nanmedian", "ml_dtypes' floats along an axis: NumPy's dtype depends on the data", "cast to float32 first"),
+    ("pad", "a function as mode, called for more than 1000 rows", "one of NumPy's modes"),
+    ("array asarray", "lists of one of ml_dtypes' floats and a Python int: NumPy makes an array of objects", "cast the float first"),
     ("ravel reshape flatten", "orders 'A' and 'K'", "'C' or 'F'"),
 ]
 TABLE = {f"{row.module}.{name}": row for row in ROWS for name in row.names.split()}

@@ -299,7 +299,7 @@ COMBINING |= {"mod": "remainder", "true_divide": "divide"}
 def searchsorted(a, v, side="left", sorter=None):
     if side not in ("left", "right"):
         raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
-    a, v = common(a, v)
+    a, v = comparable(a, v)
     if a.ndim != 1:
         raise ValueError("object of too small depth for desired array")
     if sorter is not None:
@@ -319,13 +319,21 @@ def halving(a, shape, precedes):
     return found + _core.cast(precedes(_core.gather(a, (found,))), INT) if n else found
 
 
+def comparable(a, v):
+    """Both as arrays of a dtype that holds their values: float64 for a float of ml_dtypes and an integer, which have no common one."""
+    try:
+        return common(a, v)
+    except np.exceptions.DTypePromotionError:
+        return array(a, FLOAT), array(v, FLOAT)
+
+
 def search(a, v, side):
     """How many elements of the sorted table a are less than v (side 'right': or equal it), NaN being the greatest."""
     if _core.is_extent(a.shape[0]):
         return search_extent(a, v, side)
     compare = np.less if side == "left" else np.less_equal
     found = halving(a, v.shape, lambda x: compare(x, v))
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fV":
         return found
     numbers = a.shape[0] if side == "right" else halving(a, (), lambda x: np.logical_not(np.isnan(x)))
     return _core.where(np.isnan(v), numbers, found)
@@ -340,7 +348,7 @@ def search_extent(a, v, side):
         middle = (low + high) // 2
         there = _core.gather(a, (middle,))
         before = compare(there, v)
-        if a.dtype.kind == "f":
+        if a.dtype.kind in "fV":
             before = np.logical_or(before, np.isnan(v) if side == "right" else np.logical_and(np.isnan(v), np.logical_not(np.isnan(there))))
         before = np.logical_and(before, np.less(low, high))
         low, high = _core.where(before, middle + 1, low), _core.where(before, high, middle)
@@ -349,15 +357,17 @@ def search_extent(a, v, side):
 
 @implements(np.digitize)
 def digitize(x, bins, right=False):
-    if array(x).dtype.kind == "c":
+    if "c" in array(x).dtype.kind + array(bins).dtype.kind:
         raise TypeError("x may not be complex")
-    x, bins = common(x, bins)
+    x, bins = comparable(x, bins)
     if bins.ndim != 1:
         raise ValueError("object of too small depth for desired array")
     side = "left" if right else "right"
     if bins.size < 2:
         return scalar(search(bins, x, side))
-    up, down = (f(bins[:-1], bins[1:]).all() for f in (np.less_equal, np.greater_equal))
-    _core.check(np.logical_or(up, down), "value")
+    first, last = bins[:-1], bins[1:]                   # the first two that differ decide which way they go; NaN is no step back
+    rises, falls, same = np.less(first, last), np.greater(first, last), np.equal(first, last)
+    up = np.logical_or(_core.gather(rises, (np.argmin(same),)), same.all())
+    _core.check(np.logical_not(_core.where(up, falls.any(), rises.any())), "value")
     found = search(_core.where(up, bins, bins[::-1]), x, side)
     return scalar(_core.where(up, found, bins.size - found))

@@ -184,6 +184,8 @@ def bincount(x, /, weights=None, minlength=0):
     if not isinstance(minlength, Number) and minlength < 0:
         raise ValueError("'minlength' must not be negative")
     if weights is not None:
+        if array(weights).dtype.kind == "c":
+            raise TypeError(f"Cannot cast array data from {array(weights).dtype!r} to {FLOAT!r} according to the rule 'safe'")
         weights = _core.cast(array(weights), FLOAT)
         if not is_dynamic(x) and not is_dynamic(weights) and weights.shape != x.shape:
             raise ValueError("The weights and list don't have the same length.")

@@ -3,7 +3,7 @@ import numpy as np
 
 from .. import _core
 from . import network
-from ._args import FLOAT, INT, array, axis_index, axis_tuple, is_none, scalar, to_out, unsupported
+from ._args import FLOAT, INT, array, axis_index, axis_tuple, inexact, is_none, is_small, loop_dtype, scalar, to_out, unsupported
 from .borrow import borrow
 from .host import host, whole
 from .manip import moveaxis, ravel
@@ -181,9 +181,11 @@ def reduced(shape, axis, keepdims):
 
 def statistic(function, a, axis, out, keepdims):
     x = array(a)
+    if function is np.nanmedian and is_small(x.dtype) and axis is not None and x.ndim > 1:
+        raise unsupported(f"np.nanmedian of {x.dtype} along an axis", "cast to float32 first (NumPy's dtype depends on the data)")
     keepdims = bool(keepdims) and keepdims is not np._NoValue
     shape, axes = reduced(x.shape, axis, keepdims)
-    dtype = x.dtype if x.dtype.kind in ("fcV" if function is np.median else "fc") else FLOAT     # V: floats of ml_dtypes
+    dtype = x.dtype if x.dtype.kind in "fcV" else FLOAT     # V: floats of ml_dtypes
     if is_none(x.size):
         r = _core.full(shape, dtype, np.nan)
     else:
@@ -208,7 +210,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
 def middle(x, axis):
     """The mean of the one or two elements in the middle of a sorted axis; NaN where there is one."""
     n, before = x.shape[axis], (slice(None),) * axis
-    low, high, floats = (n - 1) // 2, n // 2, x.dtype.kind == "f"
+    low, high, floats = (n - 1) // 2, n // 2, inexact(x.dtype)
     part = network.sort(x, axis) if network.fits(x, axis) else partitioned(x, [low, high] + [n - 1] * floats, axis, "introselect")
     r = np.mean(part[(*before, slice(low, high + 1))], axis=axis)
     last = part[(*before, n - 1)]
@@ -266,7 +268,7 @@ def quantile_of(function):
 def mean_dtype(x, q, weak):
     """The dtype of a mean of elements: a Python number as q yields to a float array's."""
     if weak and x.dtype.kind in "fV":
-        return x.dtype if x.dtype.kind == "f" else np.dtype(np.float32)
+        return loop_dtype(x.dtype)
     return np.result_type(x.dtype, q.dtype if q.dtype.kind == "f" else FLOAT)
 
 

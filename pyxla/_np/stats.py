@@ -15,6 +15,7 @@ from ._args import (
     axis_index,
     axis_tuple,
     count,
+    inexact,
     is_none,
     is_weak,
     numpys,
@@ -426,7 +427,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
 def without_nan(a, value):
     """a with NaN replaced, and the mask of NaN (None where there can be none)."""
     x = array(a)
-    if x.dtype.kind not in "fc":
+    if not inexact(x.dtype):
         return x, None
     mask = np.isnan(x)
     return _core.follow(masked(x, np.logical_not(mask), value), x), mask
@@ -493,12 +494,23 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=NoValue, *, wher
     return to_out(as_dtype(np.sqrt(v), v.dtype), out, "unsafe")
 
 
+def lowest(dtype, op):
+    """What no number of a float dtype is beyond: an infinity, or the last number of a dtype without."""
+    end = np.array("-inf" if op == "max" else "inf", np.float32).astype(dtype)
+    if np.isnan(end):
+        every = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
+        end = np.array((np.nanmin if op == "max" else np.nanmax)(every)).astype(dtype)
+    return array(end)
+
+
 def nan_extreme(op, a, axis, out, keepdims, initial, where):
-    x, mask = without_nan(a, float("-inf") if op == "max" else float("inf"))
+    x, mask = array(a), None
+    if x.dtype.kind in "fcV":
+        x, mask = np.where(np.isnan(x), lowest(x.dtype, op), x), np.isnan(x)
     r = extreme(op, x, axis, None, keepdims, initial, where)
     if mask is not None:                                # where there is nothing but NaN the result is NaN
         empty = all_(mask, axis, None, keepdims, where=where)
-        r = np.where(empty, np.nan, r)
+        r = np.where(empty, array(np.nan, r.dtype), r)
         r = scalar(r)
     return to_out(r, out)
 

@@ -209,3 +209,33 @@ def test_neighbours_share_a_pointer():
     for shape in (100, 300), (40, 9), (12, 5):
         x = arr(*shape)
         np.testing.assert_array_equal(pyxla.jit(f)(x), f(x))
+
+
+def in_place(x):
+    x[...] = softmax(x) + x
+    return x
+
+
+def with_gain(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True) + x
+
+
+def twice(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    s = e.sum(axis=-1, keepdims=True)
+    return e / s, e * 2 / s
+
+
+def joined(x):
+    return np.concatenate([softmax(x), x], axis=1)
+
+
+@pytest.mark.parametrize("f, kept", [(softmax, True), (with_gain, True), (twice, True), (in_place, False), (joined, False),
+                                     (lambda x: softmax(x).astype("float32"), False), (lambda x: softmax(x).T, True), (lambda x: softmax(x)[:, ::-1], True)], ids=range(8))
+def test_long_rows_wait_in_the_result(f, kept):
+    x = arr(3, 30000, dtype="float64") * 9
+    assert ("ordered" in plan(f, x.copy()).plan) == kept
+    jitted = pyxla.jit(f, donate_argnums=0) if f is with_gain else pyxla.jit(f)
+    for got, want in zip(jitted(x.copy()), f(x.copy())):
+        np.testing.assert_allclose(got, want, rtol=1e-6 if want.dtype == np.float32 else 1e-13)

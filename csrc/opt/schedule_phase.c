@@ -301,9 +301,40 @@ void all_phases(Lower *l, int blocked)
 
 /* ---- around the phases ---- */
 
+/* The root that the last statement of the last loop stores, if no other access of the group touches its memory and it has as many elements as the domain;
+ * else NULL. */
+static const Root *last_root(const Lower *l)
+{
+    const Root *last = NULL;
+    int64_t bytes = 1;
+    int touches = 0;
+    for (uint32_t i = 0; i < l->gp->roots.len; i++) {
+        const Root *r = &l->gp->roots.at[i];
+        if (r->phase == l->survey->phases - 1 && !root_is_row(l->gr, l->gp, r) && !skips(l, r)) last = r;
+    }
+    if (!last || last->check || last->carry || last->scatter || last->then || l->buffers->at.at[last->buffer].shares) return NULL;
+    for (uint32_t i = 0; i < l->survey->terms.len; i++)
+        touches += buffers_memory(l->buffers, l->survey->terms.at[i].buffer) == last->buffer;
+    for (int k = 0; k < l->gp->naxes; k++) bytes *= l->gp->extent[k];
+    return touches == 1 && bytes * dtype_info[node_at(l->gr->g, last->value)->dtype].bytes == l->buffers->at.at[last->buffer].bytes ? last : NULL;
+}
+
+/* An access for a long tile in the memory of a result that takes its place at the end: a scratch row besides those of the operand and of the
+ * result would leave less of these in the second cache. False: there is none. */
+static bool tile_in_result(Lower *l, const Root *r, Dtype dt, int64_t bytes, uint32_t *access)
+{
+    if (!r || bytes <= (int64_t)l->gr->target->l1 || l->gp->dot || l->gp->inner || l->vec < 0 || !l->loop[l->vec].reduced) return false;
+    const Map *to = root_map(l->gr, l->gp, r);
+    if (!to || to->nindex || node_at(l->gr->g, r->value)->dtype != dt || l->buffers->at.at[r->buffer].dtype != dt) return false;
+    *access = lower_access(l, r->buffer, dt, to, true);
+    if (!l->err->kind) l->k->arrays.at[l->k->accesses.at[*access].array].ordered = true;
+    return true;
+}
+
 /* Tiles: the reduced axes contiguous, the vector loop innermost where it is kept. */
 void make_tiles(Lower *l, int64_t columns)
 {
+    const Root *result = l->survey->tiles.len ? last_root(l) : NULL;
     for (uint32_t t = 0; t < l->survey->tiles.len; t++) {
         Dtype dt = node_at(l->gr->g, l->survey->tiles.at[t])->dtype;
         int item = dtype_info[dt].bytes;
@@ -315,6 +346,12 @@ void make_tiles(Lower *l, int64_t columns)
             if (!l->loop[i].reduced) continue;
             step[i] = bytes;
             bytes *= l->loop[i].extent;
+        }
+        uint32_t access;
+        if (tile_in_result(l, result, dt, bytes, &access)) {
+            l->tile[t] = access + 1;
+            result = NULL;                                      /* taken */
+            continue;
         }
         uint32_t array = lower_scratch(l, dt, bytes);
         l->tile[t] = lower_strided(l, array, dt, step, outer, 0) + 1;

@@ -539,6 +539,16 @@ static bool pack_computes(Grouping *gr, Id id)
     return op_info[node_at(g, id)->op].kind == KIND_ELEMENTWISE && !info->group && !info->stored && info->uses == 1;
 }
 
+/* Uses of `a` but reductions of its rows: these run in its own group. */
+static uint32_t uses_whole(const Grouping *gr, Id a)
+{
+    const Graph *g = gr->g;
+    uint32_t uses = gr->info[a].uses;
+    for (Id id = a + 1; uses > 1 && id < g->nodes.len; id++)
+        if (node_at(g, id)->op == OP_reduce_sum && node_in(g, id)[0] == a && gr->info[id].uses && node_attr(g, id)[0] == 1 << (node_at(g, a)->rank - 1)) uses--;
+    return uses;
+}
+
 /* The group whose rows a product can take as they come: those of a product and of reductions along its rows, as in attention; or 0. */
 static uint32_t group_of_rows(const Grouping *gr, Id id)
 {
@@ -548,7 +558,7 @@ static uint32_t group_of_rows(const Grouping *gr, Id id)
     const Group *gp = &gr->groups.at[info->group];
     int rank = node_at(g, a)->rank, last = gp->naxes - 1;
     if (!info->group || !gp->dot || gp->then || gp->sum || gp->reduced != 1u << last || gp->closed || gp->naxes > MAX_DOMAIN - 4) return 0;
-    if (op_info[node_at(g, a)->op].kind != KIND_ELEMENTWISE || info->uses != 1 || info->stored || info->row) return 0;
+    if (op_info[node_at(g, a)->op].kind != KIND_ELEMENTWISE || uses_whole(gr, a) != 1 || info->stored || info->row) return 0;
     if (node_at(g, a)->dtype != node_at(g, gp->dot)->dtype || node_shape(g, id)[rank - 1] == 1) return 0;
     if (info->axis[rank - 1] != last || info->axis[rank - 2] < 0 || info->axis[rank - 2] != last - 1) return 0;
     return gr->info[gp->dot].axis[node_at(g, gp->dot)->rank - 2] == last - 1 ? info->group : 0;

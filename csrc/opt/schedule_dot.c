@@ -5,7 +5,7 @@
  * together lies together whatever the strides were, and what computes the operand's elements runs once. The blocks of k and of
  * columns are such that a block of B stays in the second cache and a few rows of A in the first. */
 #include <string.h>
-#include "opt/schedule.h"
+#include "opt/online.h"
 
 enum {
     FEW_ROWS = 16,               /* B is not packed for fewer */
@@ -16,6 +16,8 @@ enum {
     THIN_BYTES = 16384,          /* and as many columns as so much of C has */
     TILE_ROWS = 32,              /* rows of a block where B is read in place */
     TILE_BYTES = 256 * 1024,     /* of the product in scratch, if not packed */
+    WHOLE_ROWS = 64,             /* so many rows of a softmax fit in two tiles, or it goes by blocks of columns */
+    ONLINE_COLUMNS = 512,        /* ... of so many */
     PANEL = 3,                   /* vectors of columns that the micro-kernel takes at once */
     SHORT_K = 32,                /* columns are so short that C is the larger part of the traffic */
     PACK_ROWS = 64,              /* rows of the packed operand per grid point */
@@ -50,6 +52,8 @@ typedef struct {
     Operand v;
     int64_t lead;                /* of the rows that it multiplies (mask_lead()), -1: all columns are needed */
     int irest;                   /* ... the loop over the columns that are not */
+    bool by_blocks;              /* the rows that it multiplies go by blocks of columns: `online` */
+    Online online;
 } Product;
 
 static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -327,6 +331,21 @@ static void choose_in_place(Product *p)
     if (p->k <= SHORT_K) p->bits |= DOT_ROWS_FIRST;
 }
 
+/* Rows of a tile that reductions run along; those of a softmax that are too long to be many in the cache go by blocks of columns. */
+static void choose_rows(Product *p)
+{
+    bool then = p->l.gp->then != 0;
+    int32_t rows = power_between(TILE_BYTES * 2 / ((then ? 2 : 1) * p->n * p->item), then ? 8 : TILE_ROWS, then ? 128 : 512);
+    p->by_blocks = then && least(p->m, WHOLE_ROWS) * p->n * p->item > TILE_BYTES && online_find(&p->l, &p->online);
+    if (p->by_blocks) {
+        rows = WHOLE_ROWS;
+        p->block[p->in] = even_block(p->n, ONLINE_COLUMNS, PANEL * LINE / p->item);
+    } else if (p->lead >= 0 && rows > CAUSAL_ROWS) {
+        rows = CAUSAL_ROWS;
+    }
+    if (then || p->block[p->im] > rows) p->block[p->im] = p->m > rows ? rows : 0;
+}
+
 static void choose(Product *p)
 {
     const Target *t = p->gr->target;
@@ -350,12 +369,7 @@ static void choose(Product *p)
     if (a_far && (is_bytes(p) || p->n >= 64)) p->a.row = p->im, p->a.line = p->ik;
     if (!p->a.buffer && p->a.line < 0) p->a.row = p->im, p->a.line = p->ik;
     if (!p->b.buffer && p->b.line < 0) p->b.row = p->ik, p->b.line = p->in;
-    if (p->l.gp->reduced) {
-        int64_t tiles = p->l.gp->then ? 2 : 1;
-        int32_t rows = power_between(TILE_BYTES * 2 / (tiles * p->n * p->item), p->l.gp->then ? 8 : TILE_ROWS, p->l.gp->then ? 128 : 512);
-        if (p->lead >= 0 && rows > CAUSAL_ROWS) rows = CAUSAL_ROWS;
-        if (p->l.gp->then || p->block[p->im] > rows) p->block[p->im] = p->m > rows ? rows : 0;
-    }
+    if (p->l.gp->reduced) choose_rows(p);
 }
 
 /* Whether B goes through the caches once: a large matrix that few rows use, that is no constant (whose packed form is kept), that no other product
@@ -422,7 +436,7 @@ static void apply_knobs(Product *p)
     int32_t rows = knob_block(knob[KNOB_rows], p->m, 1, p->block[p->im]), columns = p->block[p->in];
     knob_pack(p);
     if (!p->l.gp->reduced) columns = knob_block(knob[KNOB_columns], p->n, lanes ? lanes : 1, columns);
-    int64_t tile = (rows ? rows : p->m) * (columns && !p->l.gp->reduced ? columns : p->n) * p->item;
+    int64_t tile = (rows ? rows : p->m) * (columns && (!p->l.gp->reduced || p->by_blocks) ? columns : p->n) * p->item;
     if (tile <= KNOB_SCRATCH || p->direct) p->block[p->im] = rows, p->block[p->in] = columns;
     if (!is_bytes(p)) p->block[p->ik] = knob_block(knob[KNOB_depth], p->k, 32, p->block[p->ik]);
     if (knob[KNOB_order]) p->bits = (p->bits & ~(uint32_t)DOT_ROWS_FIRST) | (knob[KNOB_order] == 2 ? DOT_ROWS_FIRST : 0);
@@ -437,6 +451,12 @@ static uint32_t read_operand(Lower *l, const Operand *o)
     return lower_strided(l, lower_array(l, o->buffer, dt, false), dt, o->step, o->outer, o->off);
 }
 
+/* Columns of the product that a tile holds. */
+static int64_t tile_columns(const Product *p)
+{
+    return p->block[p->in] && (!p->l.gp->reduced || p->by_blocks) ? p->block[p->in] : p->n;
+}
+
 /* Where the product goes: an access of the root's buffer, or of a tile of the current block. */
 static uint32_t target(Product *p)
 {
@@ -447,10 +467,10 @@ static uint32_t target(Product *p)
         return to ? lower_access(l, p->direct->buffer, dt, to, true) : 0;
     }
     int64_t step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1];
-    int64_t rows = p->block[p->im] ? p->block[p->im] : p->m, columns = p->block[p->in] && !l->gp->reduced ? p->block[p->in] : p->n;
+    int64_t rows = p->block[p->im] ? p->block[p->im] : p->m, columns = tile_columns(p);
     for (int i = 0; i < l->nloops; i++) outer[i] = -1;
     outer[p->im] = 0;
-    if (!l->gp->reduced) outer[p->in] = 0;
+    if (!l->gp->reduced || p->by_blocks) outer[p->in] = 0;
     step[p->in] = p->n == 1 ? 0 : p->item;                   /* a single column is no loop */
     step[p->im] = row_bytes(columns, p->item);
     l->dot_tile = lower_strided(l, lower_scratch(l, dt, rows * step[p->im]), dt, step, outer, 0) + 1;
@@ -519,8 +539,9 @@ static void make_rows(Product *p)
     int64_t step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1], rows = p->block[p->im] ? p->block[p->im] : p->m;
     for (int i = 0; i < l->nloops; i++) outer[i] = -1;
     outer[p->im] = 0;
+    if (p->by_blocks) outer[p->in] = 0;
     step[p->in] = p->item;
-    step[p->im] = row_bytes(p->n, p->item);
+    step[p->im] = row_bytes(tile_columns(p), p->item);
     l->then_tile = lower_strided(l, lower_scratch(l, dt, rows * step[p->im]), dt, step, outer, 0) + 1;
 }
 
@@ -569,23 +590,81 @@ static void start_rows(Product *p, uint32_t c)
     kernel_close(l->k, columns);
 }
 
-/* The product after, of the current block of rows, into its own buffer. */
-static void multiply_rows(Product *p)
+/* The product after's own buffer. */
+static uint32_t after_target(Product *p)
 {
     Lower *l = &p->l;
-    const Graph *g = p->gr->g;
     Id then = l->gp->then;
     const Buffer *b = &l->buffers->at.at[then];
-    int rank = node_at(g, then)->rank;
+    int rank = node_at(p->gr->g, then)->rank;
     int64_t step[MAX_DOMAIN + 1] = { 0 };
     for (int i = 0; i < l->nloops; i++)
         for (int d = 0; d < rank - 1; d++)
             if (p->gr->info[then].axis[d] == l->loop[i].domain && i != p->in) step[i] = b->stride[d];
     step[p->iv] = b->stride[rank - 1];
-    uint32_t c = lower_strided(l, lower_array(l, then, b->dtype, true), b->dtype, step, NULL, 0);
-    if (p->lead >= 0) start_rows(p, c);
-    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .add = p->lead >= 0, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->iv].axis,
+    return lower_strided(l, lower_array(l, then, b->dtype, true), b->dtype, step, NULL, 0);
+}
+
+/* The product after, of the current block of rows (and of columns, adding then), into c. */
+static void multiply_rows(Product *p, uint32_t c, bool add)
+{
+    Lower *l = &p->l;
+    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .add = add, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->iv].axis,
         .axis_k = (uint16_t)l->loop[p->in].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = l->then_tile - 1, .c = read_operand(l, &p->v) });
+}
+
+/* A result of the current block of rows in scratch, which is added to and multiplied. */
+static uint32_t make_accumulator(Product *p)
+{
+    Lower *l = &p->l;
+    Dtype dt = node_at(p->gr->g, p->dot)->dtype;
+    int64_t step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1] = { 0 }, rows = p->block[p->im] ? p->block[p->im] : p->m;
+    step[p->iv] = p->item;
+    step[p->im] = row_bytes(l->loop[p->iv].extent, p->item);
+    uint32_t array = lower_scratch(l, dt, rows * step[p->im]);
+    if (!l->err->kind) l->k->arrays.at[array].ordered = 1;
+    return lower_strided(l, array, dt, step, outer, 0);
+}
+
+static void clear_accumulator(Product *p)
+{
+    Lower *l = &p->l;
+    uint32_t in[2];
+    in[0] = open_loop(l, p->im, p->online.rows, 0, false);
+    in[1] = open_loop(l, p->iv, PART_WHOLE, native_lanes(l), false);
+    lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = p->online.acc, .b = kernel_const(l->arena, l->k, p->online.dtype, 0) });
+    close_all(l, in, 2);
+}
+
+/* Both products and the softmax between them, a block of columns after the other. */
+static void multiply_by_blocks(Product *p, Stmt dot)
+{
+    Lower *l = &p->l;
+    Online *o = &p->online;
+    o->im = p->im, o->in = p->in, o->iv = p->iv;
+    o->rows = p->block[p->im] ? PART_WITHIN : PART_WHOLE;
+    make_rows(p);
+    online_begin(l, o, p->block[p->im] ? p->block[p->im] : p->m, tile_columns(p));
+    o->tile = l->then_tile - 1;
+    o->acc = make_accumulator(p);
+    if (p->lead >= 0) start_rows(p, o->acc);
+    else clear_accumulator(p);
+    uint32_t blocks = open_loop(l, p->in, PART_BLOCKS, 0, false);
+    lower_stmt(l, dot);
+    online_block(l, o);
+    multiply_rows(p, o->acc, true);
+    kernel_close(l->k, blocks);
+    online_end(l, o, after_target(p));
+}
+
+/* The loops over a tile of whole rows, and the product of what they give. */
+static void multiply_whole_rows(Product *p)
+{
+    make_rows(p);
+    finish_tile(p);
+    uint32_t c = after_target(p);
+    if (p->lead >= 0) start_rows(p, c);
+    multiply_rows(p, c, p->lead >= 0);
 }
 
 /* Packs a block of B into scratch, inside a loop over the blocks of k if there are any, around a product that then adds; its access. */
@@ -637,12 +716,16 @@ static bool multiply(Product *p, Drafts *out)
     uint16_t sums = l->gp->sum && !p->inside && p->k <= SHORT_K && !p->block[p->ik] && !runs_along_k(p) ? summed_axes(p) : 0;
     if (l->gp->sum && !sums) nsum = open_sum(p, c, sum);
     if (p->inside) b = pack_inside(p, c, sum, &nsum);
-    lower_stmt(l, (Stmt){ .kind = STMT_DOT, .add = nsum > 0, .sums = sums, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
-        .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->bits });
-    close_all(l, sum, nsum);
-    if (l->gp->then) make_rows(p);
-    if (!p->direct) finish_tile(p);
-    if (l->gp->then) multiply_rows(p);
+    Stmt dot = { .kind = STMT_DOT, .add = nsum > 0, .sums = sums, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
+        .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->bits };
+    if (p->by_blocks) {
+        multiply_by_blocks(p, dot);
+    } else {
+        lower_stmt(l, dot);
+        close_all(l, sum, nsum);
+        if (l->gp->then) multiply_whole_rows(p);
+        else if (!p->direct) finish_tile(p);
+    }
     close_all(l, at, n);
     return draft_end(l);
 }
@@ -694,7 +777,7 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     p->lead = mask_lead(gr, gp);
     choose(p);
     apply_knobs(p);
-    if (!p->block[p->im] || p->block[p->in] || !p->v.buffer || p->v.step[p->in] <= 0) p->lead = -1;
+    if (!p->block[p->im] || (p->block[p->in] && !p->by_blocks) || !p->v.buffer || p->v.step[p->in] <= 0) p->lead = -1;
     if (p->a.line >= 0 && (is_bytes(p) || !repeats(p, &p->a)) && !share_packed(p, &p->a) && !pack(p, &p->a, out)) return false;
     if (packs_inside(p)) choose_inside(p);
     else if (p->b.line >= 0 && !repeats(p, &p->b) && !share_packed(p, &p->b) && !pack(p, &p->b, out)) return false;

@@ -79,3 +79,15 @@ def test_long_axes():
     for f in (lambda x: np.divide.reduce(x), lambda x: np.divide.reduce(x, where=x > 1.05, initial=2.0), lambda x: np.divide.accumulate(x, 0)):
         want, got = f(x), pyxla.jit(f)(x)
         same(want, got, ulp=2)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_a_scan_begins_with_the_element_itself(dtype):
+    """0 + -0.0 would be 0.0."""
+    def f(x):
+        return np.cumsum(x, -1), np.subtract.accumulate(x, -1), np.add.accumulate(x), 1 / np.cumsum(x.real)
+
+    x = np.array([[-0.0, 0.5, -0.5], [-0.0, -0.0, -0.0]], dtype)
+    with np.errstate(divide="ignore"):
+        for want, got in zip(f(x), pyxla.jit(f)(x)):
+            assert want.tobytes() == got.tobytes()

@@ -28,6 +28,7 @@ static void identity(Emit *e, State s, LLVMValueRef out[3])
     for (int i = 0; i < 3; i++) out[i] = number(e, s.dtype, 0);
     switch (monoid_info[s.monoid].identity) {
     case MONOID_ID_ZERO: break;
+    case MONOID_ID_MINUS_ZERO: out[0] = dtype_info[s.dtype].kind == DKIND_FLOAT ? v_f(e, s.dtype, -0.0) : out[0]; break;
     case MONOID_ID_ONE: out[0] = number(e, s.dtype, 1); break;
     case MONOID_ID_LOWEST: out[0] = extreme_value(e, s.dtype, false); break;
     case MONOID_ID_HIGHEST: out[0] = extreme_value(e, s.dtype, true); break;

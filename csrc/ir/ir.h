@@ -73,7 +73,7 @@ typedef struct {
 extern const OpInfo op_info[OP_COUNT];
 Op op_parse(const char *name);         /* OP_none if there is none */
 
-typedef enum { MONOID_ID_ZERO, MONOID_ID_ONE, MONOID_ID_LOWEST, MONOID_ID_HIGHEST, MONOID_ID_OWN } MonoidIdentity;
+typedef enum { MONOID_ID_ZERO, MONOID_ID_MINUS_ZERO, MONOID_ID_ONE, MONOID_ID_LOWEST, MONOID_ID_HIGHEST, MONOID_ID_OWN } MonoidIdentity;
 typedef struct { const char *name, *doc; uint8_t width; Op combine; MonoidIdentity identity; } MonoidInfo;
 extern const MonoidInfo monoid_info[MONOID_COUNT];
 

@@ -220,6 +220,7 @@ static Cell state_identity(State s)
     Dtype t = s.dtype;
     switch (monoid_info[s.monoid].identity) {
     case MONOID_ID_ZERO: return (Cell){ { 0 } };
+    case MONOID_ID_MINUS_ZERO: return (Cell){ { dtype_info[t].kind == DKIND_FLOAT ? float_bits(t, -0.0) : 0 } };
     case MONOID_ID_ONE: return (Cell){ { eval_elementwise(OP_cast, DT_int64, t, 1, 0, 0) } };
     case MONOID_ID_LOWEST: return (Cell){ { extreme(t, false) } };
     case MONOID_ID_HIGHEST: return (Cell){ { extreme(t, true) } };

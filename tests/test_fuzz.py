@@ -5,7 +5,10 @@ import sys
 from pathlib import Path
 
 import fuzz
+import numpy as np
 import pytest
+from checking import same
+from noise import moved
 
 import pyxla
 
@@ -16,6 +19,14 @@ PACKAGES = str(Path(pyxla.__file__).resolve().parent.parent)
 @pytest.mark.parametrize("seed", range(0, 1000, 50))
 def test_compiled(seed):
     assert fuzz.run(50, seed) == 0
+
+
+@pytest.mark.parametrize("form,meaningless", [("np.where(x - x.mean() > 0, 3, x)", True), ("np.sin(x * 1e9)", True), ("(x * 1e15).astype(int)", True),
+                                              ("np.tanh(x).sum()", False), ("np.where(x > 0.2, 3, x)", False), ("np.exp(x - x.max())", False), ("x @ x", False)])
+def test_noise_tells_what_a_tolerance_means(form, meaningless):
+    f, x = eval(f"lambda x: {form}"), np.full(7, 0.7)
+    want = f(x)
+    assert moved(f, [x], lambda got, _: same(want, got, rtol=1e-9)) == meaningless
 
 
 def in_process(count, seed, **environment):

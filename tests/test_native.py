@@ -1,4 +1,4 @@
-"""Host calls without Python (csrc/py/native.c): loops of ufuncs on buffers of every layout, and positions of a mask."""
+"""Host calls without Python (csrc/py/native.c): loops of ufuncs on buffers of every layout, positions of a mask, and sorts."""
 import os
 import subprocess
 import sys
@@ -57,3 +57,18 @@ np.testing.assert_array_equal(f(odd), [1, 2, 4])
 @pytest.mark.parametrize("level", ["", "sse2"])
 def test_positions(level):
     subprocess.run([sys.executable, "-c", POSITIONS], env=os.environ | ({"PYXLA_CPU": level} if level else {}), check=True)
+
+
+@pytest.mark.parametrize("dtype", "bool int8 uint16 int32 uint64 float16 float32 float64 complex64 complex128".split())
+def test_sorts(dtype):
+    rng = np.random.default_rng(5)
+    for shape in ((1,), (40,), (1000,), (7, 33), (3, 4, 20), (5, 0), (6, 1), (2, 300)):
+        whole = np.round(rng.standard_normal(shape) * 20)
+        x = (whole > 0) if dtype == "bool" else abs(whole).astype(dtype) if dtype[0] == "u" else whole.astype(dtype)
+        if x.dtype.kind in "fc" and x.size:
+            x.flat[rng.integers(x.size)] = np.nan
+        for a in [v for _, v in layouts(x)]:
+            for kind in (None, "heapsort", "stable"):
+                f = pyxla.jit(lambda a: (np.sort(a, kind=kind), np.argsort(a, kind=kind), np.sort(a, 0), np.argsort(a, 0)))
+                for got, want in zip(f(a), f.__wrapped__(a)):
+                    np.testing.assert_array_equal(got, want)

@@ -4,9 +4,12 @@
 
 enum { CHUNK = 64, MOST_CHUNKS = 256, MOST_OPERANDS = 8 };
 
+typedef enum { DOES_LOOP, DOES_POSITIONS, DOES_SORT, DOES_ARGSORT } NativeTask;
+
 typedef struct {
     NativeKind kind;
-    PyUFuncGenericFunction loop;        /* of a ufunc; NULL: positions_fill() */
+    NativeTask task;
+    PyUFuncGenericFunction loop;        /* of a ufunc */
     void *data;
     uint8_t dtype[MOST_OPERANDS];       /* of the loop's operands */
 } Native;
@@ -48,6 +51,8 @@ NativeKind native_kind(const HostCall *c, void *const *address)
     for (uint32_t k = 0; k < c->nin + c->nout; k++)
         if (!plain(&c->arrays[k], address[k]) || (n->loop && c->arrays[k].dtype != n->dtype[k]))
             return NATIVE_NONE;
+    if ((n->task == DOES_SORT || n->task == DOES_ARGSORT) && !native_sort_fits(c, n->task == DOES_ARGSORT))
+        return NATIVE_NONE;
     return n->kind;
 }
 
@@ -123,10 +128,12 @@ static void run_loop(const Native *f, const HostCall *c, void *const *address)
 void native_run(const HostCall *c, void *const *address)
 {
     const Native *f = native_at(c->function);
-    if (f->loop)
-        run_loop(f, c, address);
-    else
-        positions_fill(address[0], c->arrays[0].shape[0], c->arrays[0].stride[0], address[1], c->arrays[1].shape[0]);
+    switch (f->task) {
+    case DOES_LOOP: run_loop(f, c, address); break;
+    case DOES_POSITIONS: positions_fill(address[0], c->arrays[0].shape[0], c->arrays[0].stride[0], address[1], c->arrays[1].shape[0]); break;
+    case DOES_SORT:
+    case DOES_ARGSORT: native_sort_run(c, f->task == DOES_ARGSORT, address); break;
+    }
 }
 
 /* ---- registration ---- */
@@ -178,13 +185,27 @@ static PyObject *core_host_positions(PyObject *Py_UNUSED(module), PyObject *arg)
         return NULL;
     Native *n = native_new(number);
     if (n)
-        *n = (Native){NATIVE_FREE, NULL, NULL};
+        *n = (Native){NATIVE_FREE, DOES_POSITIONS};
+    return PyBool_FromLong(n != NULL);
+}
+
+static PyObject *core_host_sort(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long long number;
+    int places;
+    if (!PyArg_ParseTuple(args, "Lp", &number, &places))
+        return NULL;
+    native_sort_prepare();
+    Native *n = native_new(number);
+    if (n)
+        *n = (Native){NATIVE_FREE, places ? DOES_ARGSORT : DOES_SORT};
     return PyBool_FromLong(n != NULL);
 }
 
 static PyMethodDef native_methods[] = {
     {"host_loop", core_host_loop, METH_VARARGS, "host_loop(number, ufunc, dtypes, raises): the host function is this loop of the ufunc, if that is found"},
     {"host_positions", core_host_positions, METH_O, "host_positions(number): the host function fills in where a mask is true"},
+    {"host_sort", core_host_sort, METH_VARARGS, "host_sort(number, places): the host function is np.sort (np.argsort) with an axis and a kind"},
     {0},
 };
 

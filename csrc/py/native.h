@@ -11,4 +11,13 @@ typedef enum { NATIVE_NONE, NATIVE_FREE, NATIVE_LOCKED } NativeKind;     /* how 
 NativeKind native_kind(const HostCall *c, void *const *address);
 /* Makes the call; only where native_kind() is not NATIVE_NONE. */
 void native_run(const HostCall *c, void *const *address);
+
+/* ---- native_sort.c ---- */
+/* Looks NumPy's functions up. */
+void native_sort_prepare(void);
+/* Whether a call of run_sort (places: run_argsort) of _np/sorting.py can be made: for its axis, kind, dtype and strides. */
+bool native_sort_fits(const HostCall *c, bool places);
+/* Makes it, for arrays that are not empty. */
+void native_sort_run(const HostCall *c, bool places, void *const *address);
+
 bool native_module_init(PyObject *module);

@@ -12,15 +12,17 @@ implements, method = _core.implements, _core.method
 KINDS = ("quicksort", "heapsort", "mergesort", "stable")
 
 
-@host
-def run_sort(results, x, axis, kind):
+def sort_into(results, x, axis, kind):
     results[0][...] = x
     results[0].sort(axis, KINDS[kind])
 
 
-@host
-def run_argsort(results, x, axis, kind):
+def argsort_into(results, x, axis, kind):
     results[0][...] = np.argsort(x, axis, KINDS[kind])
+
+
+run_sort = host(sort_into, lambda number: _core.host_sort(number, False))
+run_argsort = host(argsort_into, lambda number: _core.host_sort(number, True))
 
 
 @host

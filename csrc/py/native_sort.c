@@ -1,0 +1,77 @@
+/* NumPy's own sorts by their C functions: along the last axis of arrays, by quicksort, the kind that needs no memory and so cannot fail. */
+#include "py/native.h"
+#include "py/trace.h"
+
+enum { QUICK = 0 };                     /* of the kinds in _np/sorting.py */
+
+/* Written under the GIL before a plan can name them. */
+static struct { PyArray_SortFunc *sort; PyArray_ArgSortFunc *argsort; } table[DT_COUNT];
+
+void native_sort_prepare(void)
+{
+    for (int type = NPY_BOOL; type <= NPY_HALF; type++) {
+        PyArray_Descr *descr = type == NPY_BOOL || PyTypeNum_ISNUMBER(type) ? PyArray_DescrFromType(type) : NULL;
+        Dtype d = descr ? dtype_from_numpy((PyObject *)descr, "sort") : DT_COUNT;
+        PyErr_Clear();                                          /* a dtype that is not ours: longdouble */
+        if (d != DT_COUNT) {
+            table[d].sort = PyDataType_GetArrFuncs(descr)->sort[NPY_QUICKSORT];
+            table[d].argsort = PyDataType_GetArrFuncs(descr)->argsort[NPY_QUICKSORT];
+        }
+        Py_XDECREF(descr);
+    }
+}
+
+bool native_sort_fits(const HostCall *c, bool places)
+{
+    const HostArray *x = &c->arrays[0];
+    int64_t axis = c->params[0], item = dtype_info[x->dtype].bytes;
+    if (axis != x->rank - 1 || c->params[1] != QUICK)
+        return false;
+    if (places)
+        return table[x->dtype].argsort && (x->stride[axis] == item || x->shape[axis] == 1);
+    return table[x->dtype].sort && c->arrays[1].dtype == x->dtype;
+}
+
+static void copy_row(char *to, const char *from, int64_t n, int64_t stride, size_t item)
+{
+    if (stride == (int64_t)item)
+        memcpy(to, from, (size_t)n * item);
+    else
+        for (int64_t i = 0; i < n; i++, from += stride)
+            memcpy(to + (size_t)i * item, from, item);
+}
+
+static void sort_row(const HostCall *c, bool places, const char *from, char *to)
+{
+    const HostArray *x = &c->arrays[0];
+    npy_intp n = x->shape[x->rank - 1];
+    if (places) {
+        npy_intp *at = (npy_intp *)to;
+        for (npy_intp i = 0; i < n; i++)
+            at[i] = i;
+        table[x->dtype].argsort((void *)from, at, n, NULL);
+    } else {
+        copy_row(to, from, n, x->stride[x->rank - 1], dtype_info[x->dtype].bytes);
+        table[x->dtype].sort(to, n, NULL);
+    }
+}
+
+void native_sort_run(const HostCall *c, bool places, void *const *address)
+{
+    const HostArray *x = &c->arrays[0];
+    int64_t at[MAX_RANK] = {0}, row = x->shape[x->rank - 1] * dtype_info[c->arrays[1].dtype].bytes;
+    const char *from = address[0];
+    char *to = address[1];
+    for (;;) {
+        int d = x->rank - 2;
+        sort_row(c, places, from, to);
+        for (; d >= 0 && ++at[d] == x->shape[d]; d--) {
+            from -= (x->shape[d] - 1) * x->stride[d];
+            at[d] = 0;
+        }
+        if (d < 0)
+            return;
+        from += x->stride[d];
+        to += row;
+    }
+}

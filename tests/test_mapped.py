@@ -1,7 +1,7 @@
 """np.apply_along_axis and np.vectorize: one trace for all rows, and what cannot be repeated."""
 import numpy as np
 import pytest
-from checking import check, sample
+from checking import check, same, sample
 
 import pyxla
 
@@ -58,3 +58,11 @@ def test_what_is_refused():
         pyxla.jit(lambda x: np.vectorize(lambda a: a if a > 0 else -a)(x))(X)
     with pytest.raises(ZeroDivisionError):
         pyxla.jit(lambda x: np.vectorize(lambda a: 1 / a)(x))(np.zeros(3))
+
+
+def test_many_rows_of_a_captured_array():
+    x = np.arange(3000.0).reshape(1500, 2)
+    f = lambda: np.apply_along_axis(lambda r: r[::-1] * 2, 1, x)
+    same(f(), pyxla.jit(f)())
+    with pytest.raises(pyxla.UnsupportedError, match="np.where"):
+        pyxla.jit(lambda: np.apply_along_axis(lambda r: r if r[0] > 3 else -r, 1, x))()

@@ -23,6 +23,7 @@ FORMS = [
     "np.resize(x[x > 0], (3, 2))", "np.resize(x[x > 0], 50)", "np.resize(x[:3], x[x > 0].shape)", "np.resize(x[x > 0], x[x < 0].shape)", "np.resize(x[x > 0], 0)", "np.einsum('...i->i...', x[x > 0])", "np.einsum('i,j->ij', x[x > 0], x)",
     "np.logical_xor.accumulate(x[x > 0] > 0.5)", "np.divide.accumulate(x[x > 0])", "np.logaddexp.accumulate(x[x > 0])", "np.pad(x[x > 0], 2)", "np.pad(x[x > 0], 2, 'edge')",
     "divmod(x[x > 0].size, 3)", "x[x > 0].size & 3", "1 << x[x > 100].size", "np.repeat(x[x > 0], 3)", "np.repeat(x[x > 0], x[x > 0].shape[0])", "np.repeat(x[x > 100], 3)",
+    "np.maximum.accumulate(x[x > 0] - x[x > 0][::-1] * 1j)", "np.cumprod(x[x > 0] * 1j)", "np.minimum.accumulate(x[x > 0][None] * 1j)",
     "np.concatenate([x[x > 0], [1.0], x[x > 0]]).ravel()", "np.pad(np.argwhere(x > 0), 1).ravel()", "x[x > 0][:, None][:, [True]]",
     "np.add(np.flatnonzero(x > 0), np.where(np.diff(x[x > 100]) > 0)[-1])",
     "np.searchsorted(np.sort(x[x > 0]), x)", "np.searchsorted(np.sort(x[x > 0]), x[x < 0.5], 'right')", "np.searchsorted(x[x > 100], x)",

@@ -17,8 +17,8 @@ LIMIT = 1000                        # calls of a function that is not repeated
 
 @host
 def placeholder(results, *inputs):
-    raise _core.UnsupportedError("a function given to np.vectorize or np.apply_along_axis keeps values of one call for later (it stores "
-                                 "into an outer array or list): return them instead")
+    raise _core.UnsupportedError("a function given to np.vectorize or np.apply_along_axis asks for the values of one call (by if, or int()), or keeps "
+                                 "them for later (it stores into an outer array or list): use np.where to decide, and return them instead")
 
 
 class State:
@@ -35,7 +35,7 @@ def mapped(function, arrays, shape, rank, wrap):
     """The results of a function for each of the rows in `arrays`, whose first axes are `shape`: a list of arrays with these axes in front.
 
     wrap makes an argument of a row. Whether the function returned a tuple is the second result."""
-    if not all(map(_core.is_concrete, arrays)):
+    if not all(map(_core.is_concrete, arrays)) or math.prod(shape) > LIMIT:        # else the function may ask for values
         rows = [row_like(a.dtype, a.shape[rank:], arrays) for a in arrays]
         # No stores into a placeholder: they would have to change the array.
         r = function(*(wrap(_core.snapshot(row, a, True, True)) if row.ndim else wrap(row) for row, a in zip(rows, arrays)))

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _core
 from ._args import ALL, BOOL, INT, NoValue, array, axis_index, count, is_small, out_array, scalar, to_out
+from .extents import is_dynamic
 from .host import host, whole
 from .into import accumulated_into, narrow, reduced_into, stored
 from .manip import broadcast_to
@@ -180,6 +181,8 @@ def ufunc_accumulate(ufunc, a, axis=0, dtype=None, out=None):
 def running(ufunc, x, axis):
     """The accumulation of x, which has the loop's dtype."""
     name = ufunc.__name__
+    if name in ORDERED and x.dtype.kind == "c" and is_dynamic(x):          # (expanded into slices where the extents are known)
+        return by_numpy(ufunc, x, axis)
     if name in ORDERED:
         return _core.scan(ORDERED[name], x, axis)
     if not _core.is_extent(x.shape[axis]) and x.shape[axis] < 2:

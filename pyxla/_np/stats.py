@@ -23,6 +23,8 @@ from ._args import (
     scalar,
     to_out,
 )
+from .extents import is_dynamic
+from .host import whole
 from .into import accumulated_into, narrow, reduced_into
 from .manip import broadcast_to, ravel
 
@@ -343,7 +345,10 @@ def scan(op, a, axis, dtype, out):
         return accumulated_into(np.add if op == "cumsum" else np.multiply, x, out, axis, wanted)
     if dtype == BOOL:                                   # a running or, a running and
         return to_out(_core.cast(_core.scan(op, array(array(x, BOOL), INT), axis), BOOL), out, "unsafe")
-    return to_out(_core.scan(op, array(x, dtype), axis), out, "unsafe")
+    x = array(x, dtype)
+    if op == "cumprod" and x.dtype.kind == "c" and is_dynamic(x):          # (expanded into slices where the extents are known)
+        return to_out(whole(np.cumprod, (("axis", axis),))((x,), ((x.dtype, x.shape),))[0], out, "unsafe")
+    return to_out(_core.scan(op, x, axis), out, "unsafe")
 
 
 @implements(np.cumsum)

@@ -33,6 +33,7 @@ REFUSED = ("depends on data", "cannot tell while tracing", "reshaped or flattene
 # And of programs with arrays whose size is data: a size as a condition.
 SIZED = re.compile(r"\[[^]]*[<>]|unique|nonzero|argwhere|repeat|compress|extract|bincount|trim_zeros|1d\(")
 REFUSED_SIZES = ("the result of less(int64(), int64())", "the result of equal(int64(), int64())", "the result of less_equal(int64(), int64())")
+CREATION = re.compile(r"np\.(zeros|ones|full|arange|array|indices|eye)\(")           # whose arrays are the traced function's
 LIMIT = 5000                                                # elements of an array
 # Whose bits NumPy's complex numbers leave open.
 ROUNDED = re.compile(r"\*|/|divide|divmod|%|multiply|abs|sqrt|square|sign\(|kron|cross|@|einsum|median|percentile")
@@ -56,6 +57,7 @@ class Program:
         self.sized = self.random.random() < 0.12            # whether there are arrays whose size is data
         self.kind = kind or self.random.choice(["exact", "exact", "loose"])
         self.lines = ["g = np.where(k > -99, G, G)"]
+        self.numbers_alone = set()                          # variables that NumPy made of numbers alone, for all we know: nothing is stored into them
         dtypes = EXACT_DTYPES if self.kind == "exact" else LOOSE_DTYPES
         pick = self.random
         shape = self.shape()
@@ -122,6 +124,7 @@ class Program:
                 continue
             fine = self.done(code)
             if fine and all(self.admissible(v) for v in self.space.values()):
+                self.note_numbers(line)
                 self.lines.append(line)
                 self.codes.append(code)
                 self.names = self.arrays()
@@ -130,6 +133,13 @@ class Program:
                 self.space.pop(name, None)
             elif fine or line.startswith("for") or "], " in line:   # a single store is done whole or not at all
                 self.again()
+
+    def note_numbers(self, line):
+        name, _, value = line.rpartition("\n")[2].strip().partition(" = ")
+        used = {v for v in re.findall(r"\b(?:a\d+|g|v\d+|s|k)\b", value) if not isinstance(self.space[v], (int, float))}
+        self.numbers_alone.discard(name)
+        if not CREATION.search(value) and (used <= self.numbers_alone or ".shape[0]" in value):
+            self.numbers_alone.add(name)
 
     def some_complex(self, line):
         return any(np.iscomplexobj(self.space.get(name, 0)) for name in re.findall(r"\b[agv]\d*\b", line))
@@ -167,7 +177,7 @@ class Program:
         return self.names[int(n * max(self.random.random(), self.random.random()))]
 
     def writable(self):
-        names = [n for n in self.names if isinstance(v := self.space[n], np.ndarray) and v.flags.writeable]
+        names = [n for n in self.names if n not in self.numbers_alone and isinstance(v := self.space[n], np.ndarray) and v.flags.writeable]
         return self.random.choice(names or ["a0"])
 
     def new_name(self):

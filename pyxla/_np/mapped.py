@@ -17,8 +17,9 @@ LIMIT = 1000                        # calls of a function that is not repeated
 
 @host
 def placeholder(results, *inputs):
-    raise _core.UnsupportedError("a function given to np.vectorize or np.apply_along_axis asks for the values of one call (by if, or int()), or keeps "
-                                 "them for later (it stores into an outer array or list): use np.where to decide, and return them instead")
+    raise _core.UnsupportedError("a function given to np.vectorize or np.apply_along_axis asks for the values of one call (by if, or "
+                                 "int()), or keeps them for later (it stores into an outer array or list): use np.where to decide, and "
+                                 "return them instead")
 
 
 class State:

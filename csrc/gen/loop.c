@@ -24,8 +24,7 @@ void carried_add(Gen *g, Carried *c, LLVMValueRef *var)
     c->before[c->n++] = *var;
 }
 
-/* The states that the FOR changes and that live outside of it. */
-static void carry_states(Gen *g, Carried *c, const Stmt *loop)
+void carry_states(Gen *g, Carried *c, const Stmt *loop)
 {
     for (uint32_t i = 0; i < g->k->states.len; i++) {
         if (!for_contains(g, loop, STMT_REDUCE, i) || for_contains(g, loop, STMT_INIT, i)) continue;
@@ -70,7 +69,7 @@ void loop_open(Gen *g, Loop *l, LLVMValueRef start, LLVMValueRef cond)
     l->after = v_block(&g->e, "");
     l->start = start;
     l->maybe = cond != NULL;
-    scope_seal(g);
+    if (!l->entry) scope_seal(g);
     if (cond) LLVMBuildCondBr(b, cond, l->body, l->after);
     else LLVMBuildBr(b, l->body);
     LLVMPositionBuilderAtEnd(b, l->body);
@@ -81,7 +80,7 @@ void loop_open(Gen *g, Loop *l, LLVMValueRef start, LLVMValueRef cond)
 void loop_close(Gen *g, Loop *l, LLVMValueRef next, LLVMValueRef limit)
 {
     LLVMBuilderRef b = g->e.b;
-    LLVMBasicBlockRef latch = LLVMGetInsertBlock(b), edges[2] = {g->scope[g->depth].at, latch};
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(b), edges[2] = {l->entry ? l->entry : g->scope[g->depth].at, latch};
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, next, limit, ""), l->body, l->after);
     LLVMAddIncoming(l->i, (LLVMValueRef[]){l->start, next}, edges, 2);
     for (int i = 0; i < l->c.n; i++) LLVMAddIncoming(l->phi[i], (LLVMValueRef[]){l->c.before[i], *l->c.var[i]}, edges, 2);
@@ -181,17 +180,23 @@ static bool is_short(const Gen *g, const Stmt *loop)
 
 static void sequential_loop(Gen *g, const Stmt *s, LLVMValueRef n)
 {
-    if (is_number(n) && (number(n) == 1 || (number(n) <= UNROLLED && is_short(g, s)))) {
-        for (int64_t i = 0; i < number(n); i++) straight_body(g, s, int64_const(g, i));
+    if (is_number(n) && number(n) == 1) {
+        straight_body(g, s, int64_const(g, 0));
         return;
     }
-    Loop l = {0};
-    carry_states(g, &l.c, s);
-    loop_open(g, &l, int64_const(g, 0), NULL);
-    if (!scope_open(g, s, l.i)) return;
-    emit_body(g, s);
-    scope_close(g);
-    loop_close(g, &l, LLVMBuildAdd(g->e.b, l.i, int64_const(g, 1), ""), n);
+    Restart sums = {.n = 0};
+    sums_restart(g, &sums, s);
+    if (is_number(n) && number(n) <= UNROLLED && is_short(g, s)) {
+        for (int64_t i = 0; i < number(n); i++) straight_body(g, s, int64_const(g, i));
+    } else {
+        Spans l = {.levels = 0};
+        LLVMValueRef i = spans_open(g, &l, s, int64_const(g, 0), n, 1, NULL);
+        if (!scope_open(g, s, i)) return;
+        emit_body(g, s);
+        scope_close(g);
+        spans_close(g, &l);
+    }
+    sums_join(g, &sums);
 }
 
 /* ---- vector FORs ---- */
@@ -212,19 +217,16 @@ static void vector_body(Gen *g, const Stmt *s, unsigned lanes, LLVMValueRef var,
     scope_close(g);
 }
 
-static LLVMValueRef ahead(Gen *g, LLVMValueRef i, unsigned lanes) { return LLVMBuildAdd(g->e.b, i, int64_const(g, lanes), ""); }
-
 /* From `start` on; some: whether there is anything to do (NULL: yes). */
 static void masked_loop(Gen *g, const Stmt *s, unsigned step, LLVMValueRef start, LLVMValueRef n, LLVMValueRef some)
 {
     LLVMBuilderRef b = g->e.b;
     LLVMValueRef lanes = int64_const(g, step);
-    Loop l = {0};
-    carry_states(g, &l.c, s);
-    loop_open(g, &l, start, some);
-    LLVMValueRef left = LLVMBuildSub(b, n, l.i, ""), full = LLVMBuildICmp(b, LLVMIntSGE, left, lanes, "");
-    vector_body(g, s, step, l.i, LLVMBuildSelect(b, full, lanes, left, ""));
-    loop_close(g, &l, ahead(g, l.i, step), n);
+    Spans l = {.levels = 0};
+    LLVMValueRef i = spans_open(g, &l, s, start, n, step, some);
+    LLVMValueRef left = LLVMBuildSub(b, n, i, ""), full = LLVMBuildICmp(b, LLVMIntSGE, left, lanes, "");
+    vector_body(g, s, step, i, LLVMBuildSelect(b, full, lanes, left, ""));
+    spans_close(g, &l);
 }
 
 static void full_vectors(Gen *g, const Stmt *s, LLVMValueRef limit)
@@ -235,12 +237,10 @@ static void full_vectors(Gen *g, const Stmt *s, LLVMValueRef limit)
         vector_body(g, s, s->lanes, int64_const(g, 0), NULL);
         return;
     }
-    Loop l = {0};
-    carry_states(g, &l.c, s);
+    Spans l = {.levels = 0};
     LLVMValueRef some = is_number(limit) ? NULL : LLVMBuildICmp(g->e.b, LLVMIntNE, limit, int64_const(g, 0), "");
-    loop_open(g, &l, int64_const(g, 0), some);
-    vector_body(g, s, s->lanes, l.i, NULL);
-    loop_close(g, &l, ahead(g, l.i, s->lanes), limit);
+    vector_body(g, s, s->lanes, spans_open(g, &l, s, int64_const(g, 0), limit, s->lanes, some), NULL);
+    spans_close(g, &l);
 }
 
 /* Lanes of the body that does the rest: those of one register, for it is compiled once more; all where the FOR gathers states, which have a value

@@ -151,6 +151,7 @@ void state_init(Gen *g, uint32_t state)
     g->e.lanes = outer;
     c->vector = g->vec != 0;
     c->gathering = false;
+    c->in_spans = state_in_spans(g, state);
     c->same_count = g->k->states.at[state].monoid == MONOID_moments && takes_elements(g, state);
     if (c->same_count) {
         g->e.lanes = 0;

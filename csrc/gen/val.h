@@ -33,8 +33,8 @@ enum { MAX_SCOPES = 4 * KERNEL_MAX_AXES + 12 };
 /* A reduction in progress: one SSA value per component. `lanes` holds what a vector FOR gathers for a state from outside of it.
  * counted: the index value of an argmax that keeps the vector FOR's own count where the best value of each lane was met (extreme.c);
  * watched: one more component than it has, lanes[1] or lanes[2], says whether, or where, NaN was met.
- * in_order: an argmax that meets its elements in the order of their indices. same_count: moments whose lanes all count the same elements; v[0] is a scalar. */
-typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering, same_count, in_order, watched; uint32_t counted; } StateCode;
+ * in_spans: spans.c adds it up. in_order: an argmax that meets its elements in the order of their indices. same_count: moments whose lanes all count the same elements; v[0] is a scalar. */
+typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering, same_count, in_order, watched, in_spans; uint32_t counted; } StateCode;
 
 typedef struct {
     Emit e;
@@ -130,8 +130,11 @@ void loop_kernel(Gen *g);
 enum { MAX_CARRIED = 512 };
 typedef struct { LLVMValueRef *var[MAX_CARRIED], before[MAX_CARRIED]; int n; } Carried;
 void carried_add(Gen *g, Carried *c, LLVMValueRef *var);
-/* A bottom-tested loop: the builder is left in its body. cond: enter at all (NULL: always). The entry is the innermost scope. */
-typedef struct { LLVMBasicBlockRef body, after; LLVMValueRef i, start, phi[MAX_CARRIED]; bool maybe; Carried c; } Loop;
+/* The states that the FOR changes and that live outside of it. */
+void carry_states(Gen *g, Carried *c, const Stmt *loop);
+/* A bottom-tested loop: the builder is left in its body. cond: enter at all (NULL: always). The entry is the innermost scope, or, set before for a loop
+ * right inside another one, the block that the builder stands in. */
+typedef struct { LLVMBasicBlockRef entry, body, after; LLVMValueRef i, start, phi[MAX_CARRIED]; bool maybe; Carried c; } Loop;
 void loop_open(Gen *g, Loop *l, LLVMValueRef start, LLVMValueRef cond);
 /* Ends the loop that goes on with i = next while next < limit; body scopes are closed before. */
 void loop_close(Gen *g, Loop *l, LLVMValueRef next, LLVMValueRef limit);
@@ -139,6 +142,19 @@ void loop_close(Gen *g, Loop *l, LLVMValueRef next, LLVMValueRef limit);
 typedef struct { LLVMBasicBlockRef after; Carried c; int depth; } Fork;
 void fork_open(Gen *g, Fork *f, LLVMValueRef cond);
 void fork_close(Gen *g, Fork *f);
+
+/* ---- spans (spans.c) ---- */
+/* Whether the state is a sum of floats that nothing reads while it is added up. */
+bool state_in_spans(const Gen *g, uint32_t state);
+/* The sums that the FOR runs over start at zero again, and are added to what they were. */
+typedef struct { LLVMValueRef *var[MAX_CARRIED], before[MAX_CARRIED]; int n; } Restart;
+void sums_restart(Gen *g, Restart *r, const Stmt *loop);
+void sums_join(Gen *g, const Restart *r);
+/* A loop as loop_open()'s from `start` on by `step`, in loops over spans where the FOR adds up floats; its counter. All zero before. */
+enum { SPAN_LEVELS = 2 };
+typedef struct { Loop loop[SPAN_LEVELS]; Restart sums[SPAN_LEVELS]; LLVMValueRef next[SPAN_LEVELS], limit[SPAN_LEVELS]; int levels; } Spans;
+LLVMValueRef spans_open(Gen *g, Spans *s, const Stmt *loop, LLVMValueRef start, LLVMValueRef limit, int64_t step, LLVMValueRef cond);
+void spans_close(Gen *g, Spans *s);
 
 /* ---- reductions (reduce.c) ---- */
 void state_init(Gen *g, uint32_t state);

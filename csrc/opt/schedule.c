@@ -16,6 +16,7 @@
 
 enum {
     BLOCK = 4096,                /* elements of a sum between roundings to the wider state; of a grid point */
+    MOMENTS_BLOCK = 512,         /* rows between merges of moments, which divide */
     LONG_LOOP = 8192,            /* vector loops longer than this are blocked over the grid */
     WINDOW = 7,                  /* reduced loops of a window are known to the kernel up to so many trips */
 };
@@ -27,15 +28,16 @@ static int choose_blocks(const Lower *l, int32_t *block)
 {
     bool wide = false, rows = l->vec >= 0 && l->loop[l->vec].reduced;
     for (uint32_t i = 0; i < l->survey->reduces.len; i++) wide = wide || is_wide(l, l->survey->reduces.at[i]);
-    if (!wide || l->gp->scan || extents(l, true) <= (rows ? BLOCK : ROW_BLOCK)) return -1;
-    if (rows && l->loop[l->vec].extent > BLOCK) {
-        *block = BLOCK;
+    int32_t most = rows ? sum_block(l, BLOCK, SUM_TRIPS) : adds_floats(l) ? ROW_BLOCK : MOMENTS_BLOCK;
+    if (!wide || l->gp->scan || extents(l, true) <= most) return -1;
+    if (rows && l->loop[l->vec].extent > most) {
+        *block = most;
         return l->vec;
     }
     for (int i = 0; i < l->nloops; i++) {
         if (!l->loop[i].reduced || l->loop[i].inner) continue;
         int64_t inside = extents(l, true) / (l->loop[i].extent ? l->loop[i].extent : 1);
-        *block = rows ? floor_pow2(BLOCK / (inside ? inside : 1), ROW_BLOCK) : floor_pow2(ROW_BLOCK / (inside ? inside : 1), ROW_BLOCK);
+        *block = floor_pow2(most / (inside ? inside : 1), rows ? ROW_BLOCK : most);
         return i;
     }
     return -1;

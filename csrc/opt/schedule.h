@@ -3,7 +3,8 @@
 #pragma once
 #include "opt/lower.h"
 
-enum { ROW_BLOCK = 512 };        /* rows between roundings, by columns */
+/* Iterations of a loop that adds up floats, between roundings to the wider state: gen/spans.c takes them in two chains of eight. */
+enum { SUM_TRIPS = 64, ROW_BLOCK = SUM_TRIPS };
 
 /* ---- schedule.c ---- */
 /* Starts a launch of group n, with an empty kernel; ends it. */
@@ -24,6 +25,9 @@ int choose_vector(const Lower *l);
 int choose_lanes(const Lower *l, bool rows);
 /* The lanes that a knob asks for, for a kept vector loop; l->lanes where there is none, or rounding would depend on it. */
 int knob_lanes(const Lower *l);
+bool adds_floats(const Lower *l);                  /* whether a reduction is a sum of floats */
+/* Elements of a block of a reduced vector loop: `most`, or what l->lanes run through in so many iterations where floats are added up. */
+int32_t sum_block(const Lower *l, int32_t most, int32_t trips);
 /* The product of the extents of the reduced loops but inner ones, or of the kept ones. */
 int64_t extents(const Lower *l, bool reduced);
 /* The largest power of two <= x, within [1, most]. */

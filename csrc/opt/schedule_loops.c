@@ -171,6 +171,20 @@ static bool only_sum(const Lower *l)
     return l->survey->reduces.len == 1 && monoid_of(l, l->survey->reduces.at[0]) == MONOID_sum && is_wide(l, l->survey->reduces.at[0]);
 }
 
+bool adds_floats(const Lower *l)
+{
+    for (uint32_t i = 0; i < l->survey->reduces.len; i++) {
+        Id id = l->survey->reduces.at[i];
+        if (monoid_of(l, id) == MONOID_sum && is_wide(l, id)) return true;
+    }
+    return false;
+}
+
+int32_t sum_block(const Lower *l, int32_t most, int32_t trips)
+{
+    return adds_floats(l) ? floor_pow2((int64_t)l->lanes * trips, most) : most;
+}
+
 int choose_lanes(const Lower *l, bool rows)
 {
     int native = native_lanes(l);

@@ -4,6 +4,7 @@
 enum {
     SPLIT_SIZE = 65536,          /* elements from which a reduction is split */
     SPLIT_BLOCK = 8192,
+    SPLIT_ROWS = 2 * ROW_BLOCK,  /* rows of a grid point: there are many blocks, so their own sums may be a little less accurate */
 };
 
 /* The partial states of one block of the reduced loop `split`, stored per block and kept coordinate. */
@@ -116,10 +117,10 @@ int choose_split(const Lower *l, int32_t *block)
     if (rows && l->loop[l->vec].extent >= SPLIT_BLOCK) split = l->vec;
     if (split == l->vec && !rows) return -1;
     int64_t inside = red / l->loop[split].extent;
-    if (split == l->vec) *block = SPLIT_BLOCK;
-    else *block = rows ? floor_pow2(SPLIT_BLOCK / inside, ROW_BLOCK) : floor_pow2(ROW_BLOCK / inside, ROW_BLOCK);
+    if (split == l->vec) *block = sum_block(l, SPLIT_BLOCK, 2 * SUM_TRIPS);
+    else *block = rows ? floor_pow2(SPLIT_BLOCK / inside, SPLIT_ROWS) : floor_pow2(SPLIT_ROWS / inside, SPLIT_ROWS);
     if (rows && split == l->vec && l->nloops - 1 > 0)
-        for (int i = 0; i < l->nloops; i++) if (l->loop[i].reduced && i != l->vec && l->loop[i].extent > ROW_BLOCK) return -1;
+        for (int i = 0; i < l->nloops; i++) if (l->loop[i].reduced && i != l->vec && l->loop[i].extent > SPLIT_ROWS) return -1;
     return split;
 }
 

@@ -103,6 +103,23 @@ def test_a_reshape_that_may_be_a_copy_is_one_result():
     assert a is b
 
 
+@pytest.mark.parametrize("made", ["np.pad(np.lib.stride_tricks.sliding_window_view(x, 2, axis=0) + 0, 1)", "np.einsum('ij->ji', x)", "np.subtract.outer(x.T, x)", "x[..., [0, -1]] + x[0, 0]",
+                                  "np.searchsorted([0, 1, 2], x.T)", "np.einsum('i...,i...->...', x, x)[:, None] * [1, 2]", "np.kron(x.T, x)"])
+def test_reshapes_share_memory_as_numpys_do(made):
+    """Which of them are views only the strides of the run show."""
+    space = {"np": np}
+    exec(f"def f(x):\n    v = {made}\n    r = v.reshape(-1)\n    t = v.T.reshape(-1)\n    return v, r, r[1:], v.ravel(), t, t[::-1], r.reshape(-1, 2), r[::2].ravel()", space)
+    f = space["f"]
+    g = pyxla.jit(f)
+    for _ in range(2):
+        want, got = f(X), g(X)
+        for i, (a, b) in enumerate(zip(want, got)):
+            np.testing.assert_array_equal(a, b)
+            assert a.flags.writeable == b.flags.writeable
+            for j in range(i):
+                assert np.shares_memory(a, want[j]) == np.shares_memory(b, got[j]), (i, j)
+
+
 def test_isin_is_c_contiguous():
     a, b = pyxla.jit(lambda x: (v := np.isin(x.T, x), v.reshape(-1)))(X)
     assert a.flags.c_contiguous and np.shares_memory(a, b)

@@ -268,7 +268,7 @@ static void mark_scalars(Entry *e)
     }
     for (uint32_t k = 0; k < e->nresults; k++) {
         const TraceResult *r = &e->results[k];
-        if (r->kind == RESULT_NEW_VIEW || (r->kind == RESULT_NEW && !r->numpy_scalar))
+        if (r->kind == RESULT_NEW_VIEW || r->kind == RESULT_NEW_STEPS || (r->kind == RESULT_NEW && !r->numpy_scalar))
             e->outputs[r->output].scalar = false;
     }
 }

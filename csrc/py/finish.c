@@ -109,6 +109,59 @@ static bool permuted(const Tracer *x)
     return seen == (1ull << m->rank) - 1;
 }
 
+/* The view of the array above it that a map shows. */
+static bool own_step(const Map *m, const Dim *shape, int rank, ViewStep *out)
+{
+    Map own = *m;
+    own.parent = NULL;
+    *out = (ViewStep){.reshape = m->reshape, .map = m};
+    if (!m->reshape)
+        return map_view(&own, rank, &out->view);
+    out->contiguous = m->rank == rank && !memcmp(m->shape, shape, rank * sizeof *shape);
+    out->view.rank = m->rank;
+    memcpy(out->view.shape, m->shape, m->rank * sizeof *m->shape);
+    return true;
+}
+
+/* A result that is a reshape, or of one, whose being a view only the run shows; false: it has none, or a part that no view says. */
+static bool result_steps(Trace *t, const Tracer *x, TraceResult *out)
+{
+    bool reshape = false;
+    uint32_t n = 0;
+    for (const Map *m = x->map; m; m = m->parent, n++)
+        reshape |= m->reshape;
+    *out = (TraceResult){.kind = RESULT_NEW_STEPS, .nsteps = n, .steps = reshape ? arena_alloc(t->arena, n * sizeof *out->steps) : NULL};
+    if (!out->steps)
+        return false;
+    for (const Map *m = x->map; m; m = m->parent) {
+        const Node *base = node_at(t->graph, x->cell->node);
+        int rank = m->parent ? m->parent->rank : base->rank;
+        if (!own_step(m, m->parent ? m->parent->shape : node_shape(t->graph, x->cell->node), rank, &out->steps[--n]))
+            return false;
+    }
+    if (x->cell->output < 0)
+        x->cell->output = add_output(t, x->cell->node);
+    out->output = x->cell->output;
+    return true;
+}
+
+/* Equal reshapes of several results get one number. */
+static void number_reshapes(Trace *t, TraceResult *out, int n)
+{
+    for (int k = 0; k < n; k++)
+        for (uint32_t i = 0; i < out[k].nsteps; i++) {
+            ViewStep *step = &out[k].steps[i];
+            bool known = !step->reshape;
+            for (int j = 0; j < k && !known; j++)
+                if (i < out[j].nsteps && out[j].steps[i].map == step->map) {
+                    step->made = out[j].steps[i].made;
+                    known = true;
+                }
+            if (!known)
+                step->made = t->reshapes++;
+        }
+}
+
 /* A result on an array made in the function; results on one array share one output. */
 static bool result_local(Trace *t, Tracer *x, TraceResult *out)
 {
@@ -117,7 +170,7 @@ static bool result_local(Trace *t, Tracer *x, TraceResult *out)
     if (c->results < 2 && !permuted(x))
         return result_value(t, x, out);
     if (x->map && !view_of(t, x, &v))
-        return result_value(t, x, out);
+        return result_steps(t, x, out) || (!t->err.kind && result_value(t, x, out));
     if (c->output < 0)
         c->output = add_output(t, c->node);
     *out = (TraceResult){.kind = x->map ? RESULT_NEW_VIEW : RESULT_NEW, .output = c->output};
@@ -184,6 +237,7 @@ bool trace_finish(Trace *t, PyObject *const *leaves, int n, TraceResult *out)
                 trace_fail(t);
             return false;
         }
+    number_reshapes(t, out, n);
     if (t->err.kind) {
         trace_fail(t);
         return false;

@@ -361,6 +361,7 @@ static PyObject *result_shape(const Entry *e, const TraceResult *res, const Regi
     switch (res->kind) {
     case RESULT_NEW: return shape_object(o->rank, (const int64_t *)o->shape, o->descr);
     case RESULT_NEW_VIEW: return shape_object(res->view->rank, res->view->shape, o->descr);
+    case RESULT_NEW_STEPS: return shape_object(res->steps[res->nsteps - 1].view.rank, res->steps[res->nsteps - 1].view.shape, o->descr);
     case RESULT_INPUT: return input_shape(e, (uint32_t)res->input, NULL);
     case RESULT_INPUT_VIEW: return input_shape(e, (uint32_t)res->input, res->view);
     case RESULT_REGISTER: return Py_NewRef(regs->at[res->input]);

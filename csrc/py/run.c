@@ -227,13 +227,41 @@ static PyObject *make_new(const TraceResult *res, const Entry *e, const Frame *f
     return res->numpy_scalar ? PyArray_Scalar(PyArray_DATA((PyArrayObject *)a), o->descr, NULL) : Py_NewRef(a);
 }
 
-static PyObject *make_result(const TraceResult *res, const Entry *e, const Record *r, const Registers *regs, const Frame *f)
+static PyObject *step(const ViewStep *s, PyArrayObject *a)
+{
+    npy_intp shape[MAX_RANK];
+    for (int k = 0; k < s->view.rank; k++)
+        shape[k] = s->view.shape[k];
+    if (!s->reshape)
+        return result_view(&s->view, a);
+    if (s->contiguous)
+        return PyArray_IS_C_CONTIGUOUS(a) ? Py_NewRef(a) : PyArray_NewCopy(a, NPY_CORDER);
+    return PyArray_Newshape(a, &(PyArray_Dims){shape, s->view.rank}, NPY_CORDER);
+}
+
+/* The end of a result's steps; `made`: the reshapes that are there. */
+static PyObject *make_steps(const TraceResult *res, const Frame *f, PyObject **made)
+{
+    PyObject *a = Py_NewRef(f->array[res->output]);
+    for (uint32_t i = 0; a && i < res->nsteps; i++) {
+        const ViewStep *s = &res->steps[i];
+        bool known = s->reshape && made[s->made];
+        PyObject *next = known ? Py_NewRef(made[s->made]) : step(s, (PyArrayObject *)a);
+        if (s->reshape && !known && next)
+            made[s->made] = Py_NewRef(next);
+        Py_SETREF(a, next);
+    }
+    return a;
+}
+
+static PyObject *make_result(const TraceResult *res, const Entry *e, const Record *r, const Registers *regs, const Frame *f, PyObject **made)
 {
     switch (res->kind) {
     case RESULT_NEW: return make_new(res, e, f);
     case RESULT_INPUT: return Py_NewRef(returned_input(e, (uint32_t)res->input, r));
     case RESULT_INPUT_VIEW: return result_view(res->view, viewed_input(e, (uint32_t)res->input, r));
     case RESULT_NEW_VIEW: return result_view(res->view, (PyArrayObject *)f->array[res->output]);
+    case RESULT_NEW_STEPS: return make_steps(res, f, made);
     case RESULT_REGISTER: return Py_NewRef(regs->at[res->input]);
     case RESULT_OBJECT: return Py_NewRef(res->object);
     }
@@ -244,13 +272,19 @@ static PyObject *make_result(const TraceResult *res, const Entry *e, const Recor
 static PyObject *make_tree(const Entry *e, const Record *r, const Registers *regs, const Frame *f)
 {
     if (e->tree.len == 1 && e->nresults == 1)
-        return make_result(&e->results[0], e, r, regs, f);
-    PyObject *buffer[32], **leaves = buffer, *tree = NULL;
-    if (e->nresults > 32 && !(leaves = PyMem_Malloc(e->nresults * sizeof *leaves)))
+        return make_result(&e->results[0], e, r, regs, f, NULL);
+    uint32_t n = 0, reshapes = e->trace->reshapes;
+    PyObject *buffer[32], **leaves = buffer, **made = NULL, *tree = NULL;
+    if ((e->nresults > 32 && !(leaves = PyMem_Malloc(e->nresults * sizeof *leaves))) || (reshapes && !(made = PyMem_Calloc(reshapes, sizeof *made)))) {
+        if (leaves && leaves != buffer)
+            PyMem_Free(leaves);
         return PyErr_NoMemory();
-    uint32_t n = 0;
-    while (n < e->nresults && (leaves[n] = make_result(&e->results[n], e, r, regs, f)))
+    }
+    while (n < e->nresults && (leaves[n] = make_result(&e->results[n], e, r, regs, f, made)))
         n++;
+    for (uint32_t k = 0; k < reshapes; k++)
+        Py_XDECREF(made[k]);
+    PyMem_Free(made);
     if (n == e->nresults)
         tree = tree_unflatten(&e->tree, leaves);
     while (n)

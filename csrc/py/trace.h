@@ -32,6 +32,7 @@ typedef enum {
     RESULT_INPUT,               /* the very object of input `input` */
     RESULT_INPUT_VIEW,          /* a NumPy view of input `input` */
     RESULT_NEW_VIEW,            /* a NumPy view of the new array of graph output `output` (results that share a base share it) */
+    RESULT_NEW_STEPS,           /* what `steps` make of the new array of graph output `output` */
     RESULT_REGISTER,            /* a Python number: register `input` of the scalar program */
     RESULT_OBJECT,              /* a Python object, `object`, the same on every call */
 } ResultKind;
@@ -44,6 +45,10 @@ typedef struct {
     bool flat;                  /* base_rank is 1 and step and start count bytes: the base's strides are those of the trace, part of the key of the entry */
 } View;
 
+/* A step from an array to a view of it. A reshape (to view.shape; contiguous: to C order, as ravel) is a view or a copy, as NumPy finds by the
+ * strides; several results may show one: `made` is its number. */
+typedef struct { bool reshape, contiguous; uint32_t made; const void *map; View view; } ViewStep;
+
 typedef struct {
     ResultKind kind;
     int output, input;
@@ -51,6 +56,8 @@ typedef struct {
     bool numpy_scalar;          /* NEW: a 0-d result that NumPy returns as a scalar */
     bool python_number;         /* NEW: ... and Python as an int or float */
     View *view;                 /* *_VIEW; in the arena */
+    ViewStep *steps;            /* NEW_STEPS; in the arena */
+    uint32_t nsteps;
     PyObject *object;           /* OBJECT */
 } TraceResult;
 
@@ -66,6 +73,7 @@ struct Trace {
     VEC(TraceInput) inputs;     /* by graph input number */
     struct ScalarProgram *scalars;
     struct GuardList *guards;
+    uint32_t reshapes;          /* of the results' steps */
     Trace *outer;               /* the trace this one interrupts on this thread */
     unsigned long thread;
     /* trace-side private fields follow, see tracer.h */

@@ -74,7 +74,7 @@ def conv_first(x, w, reach, stride, dilation, groups):
     w = w.reshape(groups, out // groups, *w.shape[1:])
     w = w.transpose(*range(3, n + 3), 0, 1, 2)[(*(slice(None),) * n, None, slice(None), *(None,) * (n - 1))]
     r = (w @ v).sum(tuple(range(n)))                                # (batch, groups, *spatial[:-1], out / groups, last)
-    return np.moveaxis(r, -2, 2).reshape(batch, out, *r.shape[2:-2], r.shape[-1])
+    return np.moveaxis(r, -2, 2).copy().reshape(batch, out, *r.shape[2:-2], r.shape[-1])
 
 
 def conv_transpose(x, w, *, stride=1, padding=0, dilation=1, groups=1, layout="NCHW"):

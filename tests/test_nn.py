@@ -116,3 +116,71 @@ def test_windows_in_plain_numpy():
     x, k = sample((40, 50), "float64", 1), sample((3, 5), "float64", 2)
     check(lambda x: sliding_window_view(x[::-1, ::2] * 2, (2, 3))[1:, ::-2, :, 1:], x)
     check(lambda x: (sliding_window_view(np.exp(x), 7, axis=0).max(-1), sliding_window_view(x.T, (1, 2, 2), axis=(0, 1, 1)).sum((-1, -2, -3))), x, rtol=1e-12)
+
+
+WIDE = [  # x, w, stride, edges, dilation, groups: many outputs, whose windows are packed some lines and channels at a time
+    ((2, 3, 17, 23), (9, 3, 3, 3), (1, 1), [(1, 1)] * 2, (1, 1), 1), ((1, 70, 13, 13), (16, 70, 3, 3), (1, 1), [(1, 0)] * 2, (1, 1), 1),
+    ((1, 20, 7, 7), (300, 20, 3, 3), (1, 1), [(1, 1)] * 2, (1, 1), 1), ((3, 1, 28, 28), (16, 1, 3, 3), (1, 1), [(1, 1)] * 2, (1, 1), 1),
+    ((2, 3, 40, 66), (24, 3, 7, 7), (2, 2), [(3, 3)] * 2, (1, 1), 1), ((2, 6, 30, 5), (16, 3, 5, 2), (3, 1), [(0, 0)] * 2, (2, 3), 2),
+    ((5, 4, 100), (8, 4, 9), (1,), [(4, 4)], (1,), 1), ((2, 1, 700), (12, 1, 21), (2,), [(0, 0)], (1,), 1), ((1, 67, 9, 80), (8, 67, 1, 3), (1, 1), [(0, 0)] * 2, (1, 1), 1),
+    ((2, 4, 5, 9, 11), (16, 2, 3, 3, 2), (1, 1, 2), [(1, 1)] * 3, (1, 2, 1), 2), ((1, 2, 3, 600), (8, 2, 3, 3), (1, 1), [(1, 1)] * 2, (1, 1), 1),
+    ((2, 8, 12, 12), (8, 8, 12, 12), (1, 1), [(0, 0)] * 2, (1, 1), 1), ((2, 4, 9, 4), (8, 4, 2, 4), (1, 1), [(0, 0)] * 2, (1, 1), 1),
+]
+FINISHES = {
+    "alone": lambda y, b, z: y, "bias and relu": lambda y, b, z: np.maximum(y + b, 0), "residual": lambda y, b, z: y + z * 2,
+    "two results": lambda y, b, z: (y + b, np.exp(-y * y)), "reversed": lambda y, b, z: y[..., ::-1] - b, "a sum after it": lambda y, b, z: (y * y).sum(-1),
+    "transposed": lambda y, b, z: np.moveaxis(y, 1, -1) * 2,
+}
+
+
+@pytest.mark.parametrize("case", WIDE, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_convolutions_to_many_outputs(case, dtype):
+    xs, ws, stride, edges, dilation, groups = case
+    x, w = sample(xs, dtype, 1), sample(ws, dtype, 2)
+    want = reference(x, w, stride, edges, dilation, groups)
+    bound = 8 * np.finfo(dtype).eps * reference(abs(x), abs(w), stride, edges, dilation, groups) + 1e-300
+    f = pyxla.jit(lambda x, w: nn.conv(x, w, stride=stride, padding=edges, dilation=dilation, groups=groups))
+    assert (abs(f(x, w) - want) <= bound).all()
+    turned = np.asfortranarray(w)                                   # weights that do not go on from channel to window
+    assert (abs(f(x, turned) - want) <= bound).all()
+    assert (abs(f(x[..., ::-1, :][..., ::-1, :], w) - want) <= bound).all()
+
+
+@pytest.mark.parametrize("finish", FINISHES)
+@pytest.mark.parametrize("case", WIDE[:5], ids=str)
+def test_what_follows_a_convolution(case, finish):
+    xs, ws, stride, edges, dilation, groups = case
+    x, w, b = sample(xs, "float64", 1), sample(ws, "float64", 2), sample((len(sample(ws, "float64", 2)), *(1,) * (len(xs) - 2)), "float64", 3)
+    y = reference(x, w, stride, edges, dilation, groups)
+    z = sample(y.shape, "float64", 4)
+    got = pyxla.jit(lambda x, w, b, z: FINISHES[finish](nn.conv(x * 1, w * 2, stride=stride, padding=edges, dilation=dilation, groups=groups), b, z))(x, w, b, z)
+    for g, r in zip(*((t if isinstance(t, tuple) else (t,)) for t in (got, FINISHES[finish](2 * y, b, z)))):
+        np.testing.assert_allclose(g, r, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
+def test_convolutions_written_with_windows(dtype):
+    x, w = sample((2, 5, 14, 19), dtype, 1), sample((10, 5, 3, 4), dtype, 2)
+
+    def views(x):
+        return np.lib.stride_tricks.sliding_window_view(x, (3, 4), (2, 3))
+
+    forms = {
+        "einsum": lambda x, w: np.einsum("nchwij,ocij->nohw", views(x), w), "einsum, channels last": lambda x, w: np.einsum("nchwij,ocij->nhwo", views(x), w),
+        "tensordot": lambda x, w: np.tensordot(views(x), w, ((1, 4, 5), (1, 2, 3))), "tensordot, weights first": lambda x, w: np.tensordot(w, views(x), ((1, 2, 3), (1, 4, 5))),
+        "product and sum": lambda x, w: (w.transpose(2, 3, 0, 1)[:, :, None, None] @ views(x).transpose(4, 5, 0, 2, 1, 3)).sum((0, 1)),
+        "into the argument": lambda x, w: np.add(x[:, :1, 2:, 3:].repeat(10, 1), np.einsum("nchwij,ocij->nohw", views(x), w)),
+    }
+    for name, f in forms.items():
+        check(f, x, w, ulp=64 if dtype == "float32" else 0) if dtype != "float32" else np.testing.assert_allclose(pyxla.jit(f)(x, w), f(x, w), rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def test_a_convolution_added_to_its_own_argument():
+    def f(x, w):
+        x += nn.conv(x, w, padding=1)
+        return x
+
+    x, w = sample((2, 8, 15, 17), "float64", 1), sample((8, 8, 3, 3), "float64", 2)
+    want = x + reference(x, w, (1, 1), [(1, 1)] * 2, (1, 1), 1)
+    np.testing.assert_allclose(pyxla.jit(f)(x.copy(), w), want, rtol=1e-12, atol=1e-12)

@@ -258,11 +258,25 @@ static unsigned tail_lanes(const Gen *g, const Stmt *s)
     return native < 2 || native > s->lanes ? s->lanes : native;
 }
 
+/* Whether the body is a single store of what is loaded: short enough to be repeated for each register of a known rest. */
+static bool is_copy(const Gen *g, const Stmt *loop)
+{
+    const Kernel *k = g->k;
+    return loop->end == (uint32_t)(loop - k->stmts.at) + 2 && loop[1].kind == STMT_STORE && k->vals.at[loop[1].b].kind != VAL_OP;
+}
+
 static void tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef n)
 {
     unsigned lanes = tail_lanes(g, s);
     LLVMValueRef left = LLVMBuildSub(g->e.b, n, from, "");
     if (is_number(left) && !number(left)) return;
+    if (lanes < s->lanes && is_number(left) && number(left) % s->lanes < 4 * lanes && is_copy(g, s)) {
+        for (int64_t i = number(from), end = i + number(left); i < end; i += lanes) {
+            scope_continue(g);
+            vector_body(g, s, lanes, int64_const(g, i), end - i < lanes ? int64_const(g, end - i) : NULL);
+        }
+        return;
+    }
     if (lanes < s->lanes) {
         masked_loop(g, s, lanes, from, n, is_number(left) ? NULL : LLVMBuildICmp(g->e.b, LLVMIntNE, left, int64_const(g, 0), ""));
         return;

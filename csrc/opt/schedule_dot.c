@@ -5,7 +5,7 @@
  * together lies together whatever the strides were, and what computes the operand's elements runs once. The blocks of k and of
  * columns are such that a block of B stays in the second cache and a few rows of A in the first. */
 #include <string.h>
-#include "opt/online.h"
+#include "opt/product.h"
 
 enum {
     FEW_ROWS = 16,               /* B is not packed for fewer */
@@ -21,44 +21,10 @@ enum {
     PANEL = 3,                   /* vectors of columns that the micro-kernel takes at once */
     SHORT_K = 32,                /* columns are so short that C is the larger part of the traffic */
     PACK_ROWS = 64,              /* rows of the packed operand per grid point */
-    LINE = 64,                   /* bytes of a cache line */
     INSIDE_ROWS = 256,           /* so few rows use a block of B once: it is packed for them alone */
     INSIDE_VECTORS = 12,         /* columns of such a block */
     WORD = 4,                    /* bytes that are multiplied at once */
 };
-
-typedef struct {
-    Id id, buffer;               /* the node; the buffer it is read from, 0: it is computed while it is packed */
-    Map map;                     /* of the node, over the domain and k */
-    int64_t step[MAX_DOMAIN + 1], outer[MAX_DOMAIN + 1], off;     /* bytes by loop, between blocks (-1: in proportion), of element 0 */
-    bool varies;                 /* it may be another matrix in each run */
-    int row, line;               /* packed: the loops that its rows and lines run along; line < 0: it is read in place */
-} Operand;
-
-typedef struct {
-    Grouping *gr;
-    Id dot;
-    Lower l;                     /* the main kernel's */
-    int im, in, ik;              /* loops */
-    int64_t m, n, k;
-    int item;
-    int32_t block[MAX_DOMAIN + 1];                                /* by loop, 0: not blocked */
-    uint32_t bits;               /* of the statement's d */
-    uint8_t rows;                /* of the micro-kernel's tile, 0: its own choice */
-    bool inside;                 /* B is packed in the product's own launch, block by block, into scratch */
-    const Root *direct;          /* the product goes there and nowhere else */
-    Operand a, b;
-    int iv;                      /* the product after (0: there is none): the loop of its columns; its right operand */
-    Operand v;
-    int64_t lead;                /* of the rows that it multiplies (mask_lead()), -1: all columns are needed */
-    int irest;                   /* ... the loop over the columns that are not */
-    bool by_blocks;              /* the rows that it multiplies go by blocks of columns: `online` */
-    Online online;
-} Product;
-
-static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t round_up(int64_t a, int64_t b) { return div_up(a, b) * b; }
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- operands ---- */
 
@@ -177,16 +143,13 @@ static int pack_loops(const Product *p, const Operand *o, int *of)
 }
 
 /* Whether the operand, packed, would be larger than what it is read from, as windows of an image are. */
-static bool repeats(const Product *p, const Operand *o)
+bool product_repeats(const Product *p, const Operand *o)
 {
     int of[MAX_DOMAIN + 1], n = pack_loops(p, o, of);
     int64_t size = 1;
     for (int i = 0; i < n; i++) size *= p->l.loop[of[i]].extent;
     return o->buffer && size > node_size(p->gr->g, o->buffer);
 }
-
-/* Bytes between the rows of a packed operand: an odd number of cache lines, so that rows do not share sets. */
-static int64_t row_bytes(int64_t line, int item) { return round_up(line * item, LINE) | LINE; }
 
 /* Whether the lines of a packed operand run along the columns of its matrix. */
 static bool by_columns(const Product *p, const Operand *o) { return o->line == (o == &p->a ? p->ik : p->in); }
@@ -329,6 +292,7 @@ static void choose_in_place(Product *p)
     if (p->m > TILE_ROWS) p->block[p->im] = TILE_ROWS;
     if (!p->l.gp->reduced && p->n > wide) p->block[p->in] = (int32_t)wide;
     if (p->k <= SHORT_K) p->bits |= DOT_ROWS_FIRST;
+    if (p->l.gp->sum && p->m <= TILE_ROWS) p->rows = (uint8_t)div_up(p->m, div_up(p->m, 8));
 }
 
 /* Rows of a tile that reductions run along; those of a softmax that are too long to be many in the cache go by blocks of columns. */
@@ -339,7 +303,7 @@ static void choose_rows(Product *p)
     p->by_blocks = then && least(p->m, WHOLE_ROWS) * p->n * p->item > TILE_BYTES && online_find(&p->l, &p->online);
     if (p->by_blocks) {
         rows = WHOLE_ROWS;
-        p->block[p->in] = even_block(p->n, ONLINE_COLUMNS, PANEL * LINE / p->item);
+        p->block[p->in] = even_block(p->n, ONLINE_COLUMNS, PANEL * CACHE_LINE / p->item);
     } else if (p->lead >= 0 && rows > CAUSAL_ROWS) {
         rows = CAUSAL_ROWS;
     }
@@ -372,6 +336,37 @@ static void choose(Product *p)
     if (p->l.gp->reduced) choose_rows(p);
 }
 
+/* Removes loop i, which neither operand is packed along. */
+static void drop_loop(Product *p, int i)
+{
+    int *of[] = {&p->im, &p->in, &p->ik};
+    size_t after = (size_t)(--p->l.nloops - i);
+    for (int k = 0; k < 3; k++) *of[k] -= *of[k] > i;
+    memmove(&p->l.loop[i], &p->l.loop[i + 1], after * sizeof *p->l.loop);
+    memmove(&p->block[i], &p->block[i + 1], after * sizeof *p->block);
+    for (int k = 0; k < 2; k++) {
+        Operand *o = k ? &p->b : &p->a;
+        memmove(&o->step[i], &o->step[i + 1], after * sizeof *o->step);
+        memmove(&o->outer[i], &o->outer[i + 1], after * sizeof *o->outer);
+    }
+}
+
+/* Takes axes of the sum into k where both operands go on evenly from one to the next, as from the channels to the last axis of a window. */
+static void merge_sums(Product *p)
+{
+    Operand *a = &p->a, *b = &p->b;
+    if (!p->l.gp->sum || a->line >= 0 || b->line >= 0 || p->block[p->ik]) return;
+    for (int i = p->l.nloops - 1; i >= 0; i--) {
+        if (!is_summed(p, i)) continue;
+        if (p->k > 1 && (a->step[i] != a->step[p->ik] * p->k || b->step[i] != b->step[p->ik] * p->k)) continue;
+        if (p->k == 1) a->step[p->ik] = a->step[i], b->step[p->ik] = b->step[i];
+        p->k *= p->l.loop[i].extent;
+        drop_loop(p, i);
+        p->l.loop[p->ik].extent = p->k;
+        i = p->l.nloops;
+    }
+}
+
 /* Whether B goes through the caches once: a large matrix that few rows use, that is no constant (whose packed form is kept), that no other product
  * reads and whose rows are read as they lie. */
 static bool packs_inside(const Product *p)
@@ -397,7 +392,7 @@ static void choose_inside(Product *p)
 
 enum { KNOB_SCRATCH = 4 << 20 };         /* most bytes of a tile that knobs may ask for */
 
-static bool is_packed(const Product *p, const Operand *o) { return o->line >= 0 && !repeats(p, o); }
+static bool is_packed(const Product *p, const Operand *o) { return o->line >= 0 && !product_repeats(p, o); }
 
 /* Whether the micro-kernel runs along k, which rounds in another order. */
 static bool runs_along_k(const Product *p)
@@ -445,7 +440,7 @@ static void apply_knobs(Product *p)
 
 /* ---- the kernel ---- */
 
-static uint32_t read_operand(Lower *l, const Operand *o)
+uint32_t product_operand(Lower *l, const Operand *o)
 {
     Dtype dt = node_at(l->gr->g, l->gp->dot)->dtype;           /* words, where the buffer is of bytes */
     return lower_strided(l, lower_array(l, o->buffer, dt, false), dt, o->step, o->outer, o->off);
@@ -508,8 +503,6 @@ static void clear(Product *p, uint32_t c)
     lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = c, .b = kernel_const(l->arena, l->k, node_at(p->gr->g, p->dot)->dtype, 0) });
     close_all(l, in, k);
 }
-
-static bool is_summed(const Product *p, int i) { return p->l.loop[i].domain < MAX_DOMAIN && p->l.gp->summed >> p->l.loop[i].domain & 1; }
 
 /* Sets the tile of a sum of products to 0, and opens the loops around the product that adds; how many, their FORs in at. */
 static int open_sum(Product *p, uint32_t c, uint32_t *at)
@@ -580,7 +573,7 @@ static void start_rows(Product *p, uint32_t c)
     uint32_t columns = open_loop(l, p->iv, PART_WHOLE, lanes, false), sum = kernel_state(l->arena, l->k, MONOID_sum, dt);
     lower_stmt(l, (Stmt){ .kind = STMT_INIT, .a = sum });
     uint32_t left = open_loop(l, p->irest, PART_WHOLE, 0, false);
-    uint32_t v = kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dt, .a = read_operand(l, &rest) });
+    uint32_t v = kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dt, .a = product_operand(l, &rest) });
     v = lower_op(l, OP_multiply, dt, v, kernel_const(l->arena, l->k, dt, 0));
     lower_stmt(l, (Stmt){ .kind = STMT_REDUCE, .a = sum, .b = v });
     kernel_close(l->k, left);
@@ -610,7 +603,7 @@ static void multiply_rows(Product *p, uint32_t c, bool add)
 {
     Lower *l = &p->l;
     lower_stmt(l, (Stmt){ .kind = STMT_DOT, .add = add, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->iv].axis,
-        .axis_k = (uint16_t)l->loop[p->in].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = l->then_tile - 1, .c = read_operand(l, &p->v) });
+        .axis_k = (uint16_t)l->loop[p->in].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = l->then_tile - 1, .c = product_operand(l, &p->v) });
 }
 
 /* A result of the current block of rows in scratch, which is added to and multiplied. */
@@ -712,7 +705,7 @@ static bool multiply(Product *p, Drafts *out)
         if (i != p->im && i != p->in && i != p->ik && (!p->iv || i != p->iv) && !is_summed(p, i)) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
     if (p->block[p->im]) at[n++] = open_loop(l, p->im, PART_BLOCKS, 0, true);
     if (p->block[p->in] && !l->gp->reduced) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, true);
-    uint32_t c = target(p), a = read_operand(l, &p->a), b = p->inside ? 0 : read_operand(l, &p->b);
+    uint32_t c = target(p), a = product_operand(l, &p->a), b = p->inside ? 0 : product_operand(l, &p->b);
     uint16_t sums = l->gp->sum && !p->inside && p->k <= SHORT_K && !p->block[p->ik] && !runs_along_k(p) ? summed_axes(p) : 0;
     if (l->gp->sum && !sums) nsum = open_sum(p, c, sum);
     if (p->inside) b = pack_inside(p, c, sum, &nsum);
@@ -778,8 +771,12 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     choose(p);
     apply_knobs(p);
     if (!p->block[p->im] || (p->block[p->in] && !p->by_blocks) || !p->v.buffer || p->v.step[p->in] <= 0) p->lead = -1;
-    if (p->a.line >= 0 && (is_bytes(p) || !repeats(p, &p->a)) && !share_packed(p, &p->a) && !pack(p, &p->a, out)) return false;
+    bool window = window_pays(p);
+    if (window && p->a.buffer) p->a.line = -1;
+    if (p->a.line >= 0 && (is_bytes(p) || !product_repeats(p, &p->a)) && !share_packed(p, &p->a) && !pack(p, &p->a, out)) return false;
+    if (window) return window_multiply(p, out);
+    merge_sums(p);
     if (packs_inside(p)) choose_inside(p);
-    else if (p->b.line >= 0 && !repeats(p, &p->b) && !share_packed(p, &p->b) && !pack(p, &p->b, out)) return false;
+    else if (p->b.line >= 0 && !product_repeats(p, &p->b) && !share_packed(p, &p->b) && !pack(p, &p->b, out)) return false;
     return multiply(p, out);
 }

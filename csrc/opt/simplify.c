@@ -4,7 +4,7 @@
 #include <string.h>
 #include "opt/plan.h"
 
-typedef struct { const Graph *old; Graph *g; Id *map; bool *live; uint32_t *uses; const Target *target; } Pass;
+typedef struct { const Graph *old; Graph *g; Id *map; bool *live; uint32_t *uses; Id *user; const Target *target; } Pass;
 
 static void mark_live(Pass *p)
 {
@@ -16,10 +16,15 @@ static void mark_live(Pass *p)
             for (int i = 0; i < node_at(o, id)->nin; i++) {
                 p->live[node_in(o, id)[i]] = true;
                 p->uses[node_in(o, id)[i]]++;
+                p->user[node_in(o, id)[i]] = id;
             }
 }
 
-enum { MATRIX = 65536 };         /* elements from which on a matrix times a vector is a product of its own */
+enum {
+    MATRIX = 65536,              /* elements from which on a matrix times a vector is a product of its own */
+    WINDOW_ROWS = 8,             /* outputs, and elements of a window, from which on a convolution is a product */
+    WINDOW_AXES = 8,             /* longer than 1, at most */
+};
 
 /* (..., m, k) x (..., k, n) as a broadcast product and a sum: vectors, and matrices so small that one loop holds them. */
 static Id dot_small(Graph *g, Id a, Id b)
@@ -54,6 +59,25 @@ static Id dot_small(Graph *g, Id a, Id b)
     a = graph_broadcast(g, graph_reshape(g, a, as, r + 1), shape, r + 1);
     b = graph_broadcast(g, graph_reshape(g, b, bs, r + 1), shape, r + 1);
     return graph_reduce(g, OP_reduce_sum, graph_binary(g, OP_multiply, a, b), 1ull << (rows ? r : r - 1), 0);
+}
+
+/* Whether product `id` of the old graph is added up over a window of its right operand, now b: a convolution to many outputs, however small the
+ * products of single elements of the window are. */
+static bool is_convolution(const Pass *p, Id id, Id b)
+{
+    const Graph *o = p->old;
+    int r = node_at(o, id)->rank;
+    const Dim *a = node_shape(o, node_in(o, id)[0]);
+    if (p->uses[id] != 1 || node_at(o, p->user[id])->op != OP_reduce_sum) return false;
+    uint64_t axes = (uint64_t)node_attr(o, p->user[id])[0];
+    int64_t depth = a[r - 1];
+    int long_axes = 0;
+    for (int d = 0; d < r; d++) long_axes += node_shape(o, id)[d] != 1;
+    if (long_axes > WINDOW_AXES) return false;
+    for (int d = 0; d < r - 2; d++) if (axes >> d & 1) depth *= node_shape(o, id)[d];
+    if (axes >> (r - 2) || a[r - 2] < WINDOW_ROWS || depth < WINDOW_ROWS || node_shape(o, id)[r - 1] < 2) return false;
+    while (node_at(p->g, b)->op != OP_window && op_info[node_at(p->g, b)->op].kind == KIND_VIEW) b = node_in(p->g, b)[0];
+    return node_at(p->g, b)->op == OP_window;
 }
 
 /* The variance over axes that include the last one: two sums over the same row, which one kernel reads from cache. */
@@ -241,7 +265,7 @@ static Id rebuild(Pass *p, Id id)
     if ((r = multiply_add(p, id, in)) || g->err->kind) return r;
     if (op_info[n->op].kind == KIND_ELEMENTWISE) r = sink_reshape(g, n->op, in, n->nin, n->dtype);
     if (n->op == OP_slice) r = slice_pieces(g, in, attr, node_shape(p->old, id));
-    if (n->op == OP_dot) r = dot_small(g, in[0], in[1]);
+    if (n->op == OP_dot && !is_convolution(p, id, in[1])) r = dot_small(g, in[0], in[1]);
     if (n->op == OP_dot && !r && p->target && p->target->vnni) r = dot_of_bytes(g, in[0], in[1]);
     if (n->op == OP_reduce_sum) r = sum_of_products(p, id, in[0]);
     if (n->op == OP_reduce_sum && !r) r = sum_of_zeros(g, in[0], attr);
@@ -256,8 +280,8 @@ Graph *simplify(Arena *a, const Graph *old, const Target *target)
 {
     Graph *g = graph_new(a);
     Pass p = { old, g, arena_alloc(a, sizeof(Id) * old->nodes.len), arena_alloc(a, old->nodes.len),
-               arena_alloc(a, sizeof(uint32_t) * old->nodes.len), target };
-    if (!g || !p.map || !p.live || !p.uses) return NULL;
+               arena_alloc(a, sizeof(uint32_t) * old->nodes.len), arena_alloc(a, sizeof(Id) * old->nodes.len), target };
+    if (!g || !p.map || !p.live || !p.uses || !p.user) return NULL;
     g->limit = UINT32_MAX;
     mark_live(&p);
     for (uint32_t i = 0; i < old->inputs.len; i++) {

@@ -1,0 +1,55 @@
+/* What a product's schedules share: schedule_dot.c has the forms of plain products, schedule_window.c the one for windows. */
+#pragma once
+#include "opt/online.h"
+
+enum { CACHE_LINE = 64 };
+
+typedef struct {
+    Id id, buffer;               /* the node; the buffer it is read from, 0: it is computed while it is packed */
+    Map map;                     /* of the node, over the domain and k */
+    int64_t step[MAX_DOMAIN + 1], outer[MAX_DOMAIN + 1], off;     /* bytes by loop, between blocks (-1: in proportion), of element 0 */
+    bool varies;                 /* it may be another matrix in each run */
+    int row, line;               /* packed: the loops that its rows and lines run along; line < 0: it is read in place */
+} Operand;
+
+typedef struct {
+    Grouping *gr;
+    Id dot;
+    Lower l;                     /* the main kernel's */
+    int im, in, ik;              /* loops */
+    int64_t m, n, k;
+    int item;
+    int32_t block[MAX_DOMAIN + 1];                                /* by loop, 0: not blocked */
+    uint32_t bits;               /* of the statement's d */
+    uint8_t rows;                /* of the micro-kernel's tile, 0: its own choice */
+    bool inside;                 /* B is packed in the product's own launch, block by block, into scratch */
+    const Root *direct;          /* the product goes there and nowhere else */
+    Operand a, b;
+    int iv;                      /* the product after (0: there is none): the loop of its columns; its right operand */
+    Operand v;
+    int64_t lead;                /* of the rows that it multiplies (mask_lead()), -1: all columns are needed */
+    int irest;                   /* ... the loop over the columns that are not */
+    bool by_blocks;              /* the rows that it multiplies go by blocks of columns: `online` */
+    Online online;
+} Product;
+
+static inline int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t round_up(int64_t a, int64_t b) { return div_up(a, b) * b; }
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Bytes between the rows of a packed operand: an odd number of cache lines, so that rows do not share sets. */
+static inline int64_t row_bytes(int64_t line, int item) { return round_up(line * item, CACHE_LINE) | CACHE_LINE; }
+
+/* Whether the product is added up over loop i. */
+static inline bool is_summed(const Product *p, int i) { return p->l.loop[i].domain < MAX_DOMAIN && p->l.gp->summed >> p->l.loop[i].domain & 1; }
+
+/* Whether the operand, packed, would be larger than what it is read from, as windows of an image are. */
+bool product_repeats(const Product *p, const Operand *o);
+/* An access of the operand where it lies. */
+uint32_t product_operand(Lower *l, const Operand *o);
+
+/* ---- schedule_window.c ---- */
+/* Whether the right operand is windows of an image that are worth packing, a block of pixels at a time, in the product's own launch. */
+bool window_pays(const Product *p);
+/* Appends that launch; false with an error. */
+bool window_multiply(Product *p, Drafts *out);

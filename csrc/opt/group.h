@@ -55,6 +55,7 @@ typedef struct {
     Id sum;                      /* ... or its sum over the batch axes `summed`, which only the product runs over (a convolution's window) */
     uint32_t summed;
     Id then;                     /* a product of a value of the domain, finished row by row: it goes from a tile of rows to its own buffer */
+    uint32_t feeds;              /* the group of the product that computes this one's rows itself, into a tile (feed.c) */
     Id host;                     /* the host call that is all of the group; `operands` are then the buffers of its inputs */
     Id *items;                   /* ... the nodes that are its results, 0: nobody reads it */
     uint32_t nvals;
@@ -65,6 +66,7 @@ typedef struct {
 /* A matrix packed for a product: lines along its columns (or rows), a line cut into blocks of `width` (0: whole). */
 typedef struct { Id id, buffer; bool by_columns; int32_t width; int64_t row, outer; } Packed;    /* bytes between rows, between blocks */
 
+typedef struct Survey Survey;
 typedef struct {
     const Graph *g;
     Arena *arena;
@@ -75,6 +77,7 @@ typedef struct {
     VEC(Group) groups;           /* groups.at[0] is none */
     VEC(Id) out_base;            /* per graph output: the node whose buffer it is (a reshape shares its input's) */
     uint32_t *copy_group;        /* per graph input: the group that makes a C-contiguous copy of it, 0: there is none */
+    const Survey *surveys;       /* by group, when they are made */
     Knobs knobs;                 /* of the group that is being scheduled */
     VEC(Packed) packs;           /* made so far by the schedules, for other products of the same matrix */
     uint32_t nnodes;             /* buffer ids from here on are no nodes: copies of the inputs, by number, then what buffers.c adds */
@@ -133,7 +136,7 @@ typedef struct {
     const Map *map;
 } Term;
 
-typedef struct {
+struct Survey {
     VEC(Term) terms;
     VEC(Id) reduces;             /* needed reductions and scans, each once */
     VEC(Id) tiles;               /* full-size members kept from their phase to a later one */
@@ -143,7 +146,7 @@ typedef struct {
     int64_t ops;                 /* estimated cost of one domain point in simple ops */
     int64_t math;                /* ... of which in elementary functions */
     Dtype widest;                /* of the values computed, those once per row apart */
-} Survey;
+};
 
 /* Surveys all groups, the last one first (what a group needs of lower ones becomes stored there); NULL with an error. */
 Survey *survey_make(Grouping *gr);
@@ -190,6 +193,10 @@ Id buffers_memory(const Buffers *b, Id id);
 Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out, const int64_t *wanted);
 /* A further pseudo buffer of `bytes` contiguous bytes; its id, 0 on error. */
 Id buffers_add(Grouping *gr, Buffers *b, Dtype dtype, int64_t bytes);
+
+/* ---- feed.c ---- */
+/* Marks the groups whose rows a product takes as they come (`feeds`); false without memory. */
+bool feed_mark(Grouping *gr, Buffers *b);
 
 /* ---- schedule.c: a group's kernels ---- */
 

@@ -45,6 +45,9 @@ typedef struct {
     VEC(Turned) turned;
     uint32_t *tile;              /* per survey->tiles: access of it + 1 */
     uint32_t dot_tile;           /* access of the product's tile + 1 */
+    uint32_t feed_tile;          /* the array of the tile that a group which feeds a product stores its rows in + 1 */
+    int64_t feed_row;            /* ... bytes between its rows, which run along loop feed_rows */
+    int feed_rows;
     uint32_t then_tile;          /* access of the tile of rows that the product `then` of the group reads + 1 */
     Memo *memo;
     uint32_t memo_cap, memo_len;

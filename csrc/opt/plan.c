@@ -187,8 +187,10 @@ static Plan *plan_build(Arena *a, Arena *work, Grouping *gr, const Survey *surve
 {
     const Graph *g = gr->g;
     Drafts each = { 0 }, drafts = { 0 };
+    gr->surveys = surveys;
+    if (!feed_mark(gr, b)) return NULL;
     for (uint32_t n = 1; n < gr->groups.len; n++)
-        if (!(gr->groups.at[n].host ? host_schedule(gr, n, b, &each) : schedule_tuned(gr, n, &surveys[n], b, &each))) return NULL;
+        if (!gr->groups.at[n].feeds && !(gr->groups.at[n].host ? host_schedule(gr, n, b, &each) : schedule_tuned(gr, n, &surveys[n], b, &each))) return NULL;
     for (uint32_t i = 0; i < b->copies.len; i++)
         if (!schedule_copy(gr, b->copies.at[i].shape, b->copies.at[i].from, b->copies.at[i].to, b, &each)) return NULL;
     if (!merge_small(gr, b, &each, &drafts) || !keep_mark(gr, b, &drafts)) return NULL;

@@ -29,6 +29,9 @@ typedef struct {
     Operand v;
     int64_t lead;                /* of the rows that it multiplies (mask_lead()), -1: all columns are needed */
     int irest;                   /* ... the loop over the columns that are not */
+    bool fed;                    /* A's rows are computed here, into a tile (feed.c) */
+    uint32_t a_tile;             /* ... its access */
+    bool columns_inside;         /* ... once for all blocks of columns, which are then no grid */
     bool by_blocks;              /* the rows that it multiplies go by blocks of columns: `online` */
     Online online;
 } Product;

@@ -91,6 +91,16 @@ bool turn_is_made(const Lower *l, const Term *t);
 /* Ends the kernel of a nested group; blocked: the reduced loop that runs in blocks, -1: none. */
 void form_nested(Lower *l, int blocked, int32_t block);
 
+/* ---- feed.c ---- */
+/* Whether a group's rows may be computed in the product of group n: its operations per element, the greatest number of them; 0: none feeds it. */
+int64_t feed_cost(const Grouping *gr, uint32_t n);
+/* Computes the rows of all groups that feed l's product into scratch array `tile`, rows `row` bytes apart: loop im of l, in the part given. */
+bool feed_rows(Lower *l, uint32_t tile, int64_t row, int im, Part part);
+/* Where a group that feeds a product stores root r. */
+uint32_t feed_access(Lower *l, const Root *r);
+/* Schedules the groups that feed group n by themselves. */
+bool feed_apart(Grouping *gr, uint32_t n, Buffers *buffers, Drafts *out);
+
 /* ---- schedule_dot.c ---- */
 /* Appends the launches of a group with a product; false with an error. */
 bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers, Drafts *out);

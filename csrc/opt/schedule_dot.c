@@ -21,6 +21,9 @@ enum {
     PANEL = 3,                   /* vectors of columns that the micro-kernel takes at once */
     SHORT_K = 32,                /* columns are so short that C is the larger part of the traffic */
     PACK_ROWS = 64,              /* rows of the packed operand per grid point */
+    FED_BYTES = 256 * 1024,      /* of rows computed by what feeds the product */
+    FED_SHARE = 16,              /* ... again for each block of columns, if that is no more than this part of the work */
+    FED_BLOCKS = 4,              /* else once for all of them, if so many blocks of rows are left for threads */
     INSIDE_ROWS = 256,           /* so few rows use a block of B once: it is packed for them alone */
     INSIDE_VECTORS = 12,         /* columns of such a block */
     WORD = 4,                    /* bytes that are multiplied at once */
@@ -388,6 +391,50 @@ static void choose_inside(Product *p)
     p->block[p->in] = even_block(p->n, INSIDE_VECTORS * (lanes ? lanes : 1), PANEL * (lanes ? lanes : 1));
 }
 
+/* ---- rows that are computed here ---- */
+
+static int64_t batches(const Product *p)
+{
+    int64_t n = 1;
+    for (int i = 0; i < p->l.nloops; i++)
+        if (i != p->im && i != p->in && i != p->ik && (!p->iv || i != p->iv)) n *= p->l.loop[i].extent;
+    return n;
+}
+
+/* Whether A's rows are computed here by the groups that feed the product: how, and by how many at once. */
+static bool choose_fed(Product *p)
+{
+    int64_t cost = feed_cost(p->gr, p->l.n), most = FED_BYTES / row_bytes(p->k, p->item), rows = p->block[p->im] ? p->block[p->im] : p->m;
+    bool grid = p->block[p->in] && !p->l.gp->reduced;
+    if (!cost || p->a.line >= 0 || p->k == 1) return false;
+    if (rows > most) {
+        if (p->inside || most < TILE_ROWS) return false;
+        rows = power_between(most, TILE_ROWS, 512);
+    }
+    if (grid && cost * 2 * FED_SHARE > p->block[p->in]) {
+        if (div_up(p->m, rows) * batches(p) < FED_BLOCKS) return false;
+        p->columns_inside = true;
+    }
+    p->block[p->im] = rows < p->m ? (int32_t)rows : 0;
+    return true;
+}
+
+/* The tile of A's rows in the current block, computed; the operand is read there. */
+static void feed(Product *p)
+{
+    Lower *l = &p->l;
+    int64_t row = row_bytes(p->k, p->item), rows = p->block[p->im] ? p->block[p->im] : p->m;
+    int64_t step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1];
+    Dtype dt = node_at(p->gr->g, p->dot)->dtype;
+    uint32_t tile = lower_scratch(l, dt, rows * row);
+    for (int i = 0; i < l->nloops; i++) outer[i] = -1;
+    step[p->ik] = p->item;
+    step[p->im] = row;
+    outer[p->im] = 0;
+    if (l->err->kind || !feed_rows(l, tile, row, p->im, p->block[p->im] ? PART_WITHIN : PART_WHOLE)) return;
+    p->a_tile = lower_strided(l, tile, dt, step, outer, 0);
+}
+
 /* ---- knobs ---- */
 
 enum { KNOB_SCRATCH = 4 << 20 };         /* most bytes of a tile that knobs may ask for */
@@ -704,8 +751,10 @@ static bool multiply(Product *p, Drafts *out)
     for (int i = 0; i < grid; i++)
         if (i != p->im && i != p->in && i != p->ik && (!p->iv || i != p->iv) && !is_summed(p, i)) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
     if (p->block[p->im]) at[n++] = open_loop(l, p->im, PART_BLOCKS, 0, true);
-    if (p->block[p->in] && !l->gp->reduced) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, true);
-    uint32_t c = target(p), a = product_operand(l, &p->a), b = p->inside ? 0 : product_operand(l, &p->b);
+    if (p->block[p->in] && !l->gp->reduced && !p->columns_inside) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, true);
+    if (p->fed) feed(p);
+    if (p->columns_inside) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, false);
+    uint32_t c = target(p), a = p->fed ? p->a_tile : product_operand(l, &p->a), b = p->inside ? 0 : product_operand(l, &p->b);
     uint16_t sums = l->gp->sum && !p->inside && p->k <= SHORT_K && !p->block[p->ik] && !runs_along_k(p) ? summed_axes(p) : 0;
     if (l->gp->sum && !sums) nsum = open_sum(p, c, sum);
     if (p->inside) b = pack_inside(p, c, sum, &nsum);
@@ -773,10 +822,12 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     if (!p->block[p->im] || (p->block[p->in] && !p->by_blocks) || !p->v.buffer || p->v.step[p->in] <= 0) p->lead = -1;
     bool window = window_pays(p);
     if (window && p->a.buffer) p->a.line = -1;
+    if (!window && packs_inside(p)) choose_inside(p);
+    p->fed = !window && choose_fed(p);
+    if (!p->fed && !feed_apart(gr, n, buffers, out)) return false;
     if (p->a.line >= 0 && (is_bytes(p) || !product_repeats(p, &p->a)) && !share_packed(p, &p->a) && !pack(p, &p->a, out)) return false;
     if (window) return window_multiply(p, out);
     merge_sums(p);
-    if (packs_inside(p)) choose_inside(p);
-    else if (p->b.line >= 0 && !product_repeats(p, &p->b) && !share_packed(p, &p->b) && !pack(p, &p->b, out)) return false;
+    if (!p->inside && p->b.line >= 0 && !product_repeats(p, &p->b) && !share_packed(p, &p->b) && !pack(p, &p->b, out)) return false;
     return multiply(p, out);
 }

@@ -30,7 +30,7 @@ static void store_root(Lower *l, const Root *r)
         return;
     }
     Dtype dt = node_at(l->gr->g, r->value)->dtype;
-    uint32_t x = r->then ? l->then_tile - 1 : lower_access(l, r->buffer, dt, to, true);
+    uint32_t x = r->then ? l->then_tile - 1 : l->feed_tile ? feed_access(l, r) : lower_access(l, r->buffer, dt, to, true);
     Op combine = r->scatter ? (Op)node_attr(l->gr->g, r->scatter)[0] : OP_none;
     if (combine) {
         uint32_t old = kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dt, .a = x });
@@ -323,7 +323,7 @@ static const Root *last_root(const Lower *l)
  * result would leave less of these in the second cache. False: there is none. */
 static bool tile_in_result(Lower *l, const Root *r, Dtype dt, int64_t bytes, uint32_t *access)
 {
-    if (!r || bytes <= (int64_t)l->gr->target->l1 || l->gp->dot || l->gp->inner || l->vec < 0 || !l->loop[l->vec].reduced) return false;
+    if (!r || bytes <= (int64_t)l->gr->target->l1 || l->gp->dot || l->feed_tile || l->gp->inner || l->vec < 0 || !l->loop[l->vec].reduced) return false;
     const Map *to = root_map(l->gr, l->gp, r);
     if (!to || to->nindex || node_at(l->gr->g, r->value)->dtype != dt || l->buffers->at.at[r->buffer].dtype != dt) return false;
     *access = lower_access(l, r->buffer, dt, to, true);

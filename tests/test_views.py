@@ -167,3 +167,13 @@ def test_fields_of_records_of_three_bytes(dtype, shape):
             assert got.dtype == want.dtype
             np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(pyxla.jit(swapped)(x.copy()), swapped(x.copy()))
+
+
+@pytest.mark.parametrize("line", ["y = x[i:]; x[i:j] += 1; return y * 2", "y, z = x[i:], x[j:]; y += 1; return z.sum()", "y = x[i:j]; y[0] = 1; return x",
+                                  "x.view('int32')[0] = 1; return x", "b = x.astype(bool).view('uint8'); b += 1; return b"])
+def test_stores_past_what_was_read(line):
+    """What NumPy shows of the stored array would have changed; here it was read before: never an old value."""
+    space = {}
+    exec("def f(x, i, j):\n    " + "\n    ".join(line.split("; ")), space)
+    with pytest.raises(pyxla.UnsupportedError, match="store"):
+        pyxla.jit(space["f"])(np.arange(5.0), np.int64(1), np.int64(3))

@@ -31,6 +31,7 @@ void cell_unref(Cell *c)
         c->origin->views[c->origin_as]--;
         cell_unref(c->origin);
     }
+    Py_XDECREF(c->through);
     PyMem_Free(c);
 }
 
@@ -122,6 +123,13 @@ PyObject *tracer_input(Trace *t, int input, Owner owner, TracerKind kind)
     return tracer_new(c, NULL, node, kind, -1);
 }
 
+static bool refuse(PyObject *cls, const char *message)
+{
+    Trace *t = trace_current();
+    error_raise_at(cls, message, t, t ? t->graph->src : 0);
+    return false;
+}
+
 static Id derive(Cell *c, const Map *m)
 {
     return m ? map_read(c->trace->graph, m, derive(c, m->parent)) : c->node;
@@ -158,6 +166,11 @@ Id tracer_node(Tracer *x)
 {
     Cell *c = x->cell;
     if (x->version != c->version) {
+        if (c->stale) {
+            refuse(error_class(ERR_UNSUPPORTED), "a part of an array that was read while the function is traced (a slice with bounds known only in the "
+                   "run, a window), after another such part of it was stored into: take a .copy() before the store, or read it again");
+            return 0;
+        }
         Id node = derive(c, x->map);
         if (!node) {
             trace_fail(c->trace);
@@ -172,7 +185,8 @@ Id tracer_node(Tracer *x)
 Dtype tracer_dtype(const Tracer *x)
 {
     Dtype d = (Dtype)node_at(x->cell->trace->graph, x->cell->node)->dtype;
-    return !x->map || !x->map->within ? d : d == DT_complex64 ? DT_float32 : DT_float64;
+    ElementPart within = x->map ? (ElementPart)x->map->within : PART_ALL;
+    return within == PART_ALL ? d : within == PART_BITS ? (Dtype)x->map->as : d == DT_complex64 ? DT_float32 : DT_float64;
 }
 
 int tracer_rank(const Tracer *x)
@@ -228,13 +242,6 @@ Layout tracer_kept_layout(const Tracer *x)
 
 /* ---- writes ---- */
 
-static bool refuse(PyObject *cls, const char *message)
-{
-    Trace *t = trace_current();
-    error_raise_at(cls, message, t, t ? t->graph->src : 0);
-    return false;
-}
-
 /* Reshapes are views in NumPy or copies, depending on memory; with such views alive a write has to know. */
 static bool views_known(Cell *c)
 {
@@ -259,6 +266,8 @@ bool tracer_writable(Tracer *x)
     if (x->map && x->map->readonly && x->viewed == LAYOUT_UNKNOWN && !x->cell->readonly)
         return refuse(error_class(ERR_UNSUPPORTED), "a store into a reshaped or flattened version of a broadcast array: whether NumPy made it a copy depends "
                       "on the memory layout; take a .copy() of it before the store");
+    if (x->cell->through)
+        return views_known(x->cell);
     if (x->cell->readonly && x->cell->origin)
         return refuse(error_class(ERR_UNSUPPORTED), "a store into a view that is read while the function is traced (a window, a slice with bounds known only in "
                       "the run, elements as another dtype): write x[i:j] = x[i:j] + 1 instead of x[i:j] += 1, or store into a .copy()");
@@ -272,6 +281,28 @@ static Id stored(Cell *c, const Map *m, Id value)
     if (!m || !value)
         return value;
     return stored(c, m->parent, map_write(c->trace->graph, m, derive(c, m->parent), value));
+}
+
+/* A snapshot's new value goes to where it was read. Other snapshots of the same array may not be read from then on. */
+static bool store_through(Cell *c)
+{
+    PyObject *value = tracer_array(c->trace, c->node, LAYOUT_C);
+    if (!value)
+        return false;
+    Cell *origin = c->origin;
+    int shown = 0;
+    for (Cell *k = c->trace->priv->cells; k; k = k->next)
+        if (k->origin == origin && k->origin_as == LAYOUT_UNKNOWN) {
+            shown++;
+            k->stale |= k != c;
+            k->version += k != c;
+        }
+    origin->views[LAYOUT_UNKNOWN] -= shown;
+    PyObject *r = PyObject_CallOneArg(c->through, value);
+    origin->views[LAYOUT_UNKNOWN] += shown;
+    Py_DECREF(value);
+    Py_XDECREF(r);
+    return r != NULL;
 }
 
 bool tracer_store(Tracer *x, Id value)
@@ -289,5 +320,5 @@ bool tracer_store(Tracer *x, Id value)
     cell_rebind(c, node);
     x->node = value;
     x->version = c->version;
-    return true;
+    return !c->through || store_through(c);
 }

@@ -51,6 +51,8 @@ static bool view_of(Trace *t, const Tracer *x, View *out)
     int64_t offset, unit = stride ? 1 : dtype_info[base->dtype].bytes;
     if (map_view(x->map, base->rank, out))
         return true;
+    if (x->map->within == PART_BITS)
+        return false;
     memset(out, 0, sizeof *out);
     if (x->cell->owner != OWNER_LOCAL || x->map->layout != LAYOUT_C)
         trace_rely_layout(t);

@@ -276,7 +276,8 @@ int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
 {
     Tracer *x = (Tracer *)self;
     Trace *t = subscript_trace(self, "does not support item assignment");
-    if (!t || !tracer_writable(x))
+    bool back = t && is_tracer(value) && ((Tracer *)value)->cell->through && ((Tracer *)value)->cell->origin == x->cell;   /* x[i:j] += v */
+    if (!t || (!back && !tracer_writable(x)))
         return -1;
     if (!value) {
         PyErr_SetString(PyExc_ValueError, "cannot delete array elements");
@@ -286,7 +287,7 @@ int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
         Id all = value_for_store(t, value, tracer_dtype(x), tracer_shape(x), tracer_rank(x));
         return all && tracer_store(x, all) ? 0 : -1;
     }
-    if (key_advanced(key) || tracer_dynamic(x)) {
+    if (back || key_advanced(key) || tracer_dynamic(x)) {
         PyObject *done = call_advanced("__setitem__", self, key, value);
         Py_XDECREF(done);
         return done ? 0 : -1;

@@ -11,7 +11,8 @@ static Map *map_alloc(Trace *t, const Map *parent, int rank, int base_rank, bool
     m->rank = (uint8_t)rank;
     m->base_rank = (uint8_t)base_rank;
     m->layout = parent ? parent->layout : LAYOUT_C;
-    m->within = parent ? parent->within : 0;
+    m->within = parent ? parent->within : PART_ALL;
+    m->as = parent ? parent->as : 0;
     m->readonly = parent && parent->readonly;
     m->shape = (int64_t *)(m + 1);
     m->step = m->shape + rank;
@@ -75,7 +76,7 @@ Map *map_reshape(Trace *t, const Map *parent, int rank, const int64_t *shape, La
     return m;
 }
 
-Map *map_part(Trace *t, const Map *parent, int rank, const int64_t *shape, int part)
+Map *map_part(Trace *t, const Map *parent, int rank, const int64_t *shape, ElementPart part)
 {
     Map *m = map_alloc(t, parent, rank, rank, false);
     if (!m)
@@ -180,8 +181,10 @@ static Id read_basic(Graph *g, const Map *m, Id base)
 
 Id map_read(Graph *g, const Map *m, Id base)
 {
+    if (m->part == PART_BITS)
+        return graph_add(g, OP_bitcast, &base, 1, NULL, 0, (Dtype)m->as, NULL, 0);
     if (m->part)
-        return graph_unary(g, m->part == 1 ? OP_real : OP_imag, base);
+        return graph_unary(g, m->part == PART_REAL ? OP_real : OP_imag, base);
     return m->reshape ? reshape_to(g, base, m->shape, m->rank) : read_basic(g, m, base);
 }
 
@@ -209,8 +212,10 @@ static Id write_basic(Graph *g, const Map *m, Id base, Id value)
 
 static Id write_part(Graph *g, const Map *m, Id base, Id value)
 {
-    Id other = graph_unary(g, m->part == 1 ? OP_imag : OP_real, base);
-    return graph_binary(g, OP_complex_, m->part == 1 ? value : other, m->part == 1 ? other : value);
+    if (m->part == PART_BITS)
+        return base ? graph_add(g, OP_bitcast, &value, 1, NULL, 0, (Dtype)node_at(g, base)->dtype, NULL, 0) : 0;
+    Id other = graph_unary(g, m->part == PART_REAL ? OP_imag : OP_real, base);
+    return graph_binary(g, OP_complex_, m->part == PART_REAL ? value : other, m->part == PART_REAL ? other : value);
 }
 
 Id map_write(Graph *g, const Map *m, Id base, Id value)
@@ -240,7 +245,7 @@ bool map_strides(const Map *m, int rank, const int64_t *shape, const int64_t *gi
         return true;
     }
     int64_t base[MAX_RANK];
-    if (m->offset || m->part || !map_strides(m->parent, rank, shape, given, base, offset))
+    if (m->offset || (m->part && m->part != PART_BITS) || !map_strides(m->parent, rank, shape, given, base, offset))
         return false;
     const int64_t *base_shape = m->parent ? m->parent->shape : shape;
     if (m->reshape)
@@ -255,6 +260,8 @@ bool map_strides(const Map *m, int rank, const int64_t *shape, const int64_t *gi
 bool map_view(const Map *m, int base_rank, View *out)
 {
     memset(out, 0, sizeof *out);
+    if (m->within == PART_BITS)
+        return false;
     if (m->part && m->parent && !map_view(m->parent, base_rank, out))
         return false;
     out->part = m->part;

@@ -31,7 +31,7 @@ int prim_ints(PyObject *o, int64_t *out)
     return (int)n;
 }
 
-static Dtype read_dtype(PyObject *o)
+Dtype prim_dtype(PyObject *o)
 {
     PyArray_Descr *d = NULL;
     if (!PyArray_DescrConverter(o, &d))
@@ -111,7 +111,7 @@ static PyObject *prim_cast(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
     Trace *t = prim_arity("cast", n, 2, 3) ? op_begin() : NULL;
-    Dtype d = t ? read_dtype(args[1]) : DT_COUNT;
+    Dtype d = t ? prim_dtype(args[1]) : DT_COUNT;
     Id node;
     Tracer *x = d == DT_COUNT ? NULL : prim_operand(t, args[0], &node);
     PyObject *r = x ? prim_like(t, x, graph_add(t->graph, n == 3 ? OP_bitcast : OP_cast, &node, 1, NULL, 0, d, NULL, 0)) : NULL;
@@ -125,7 +125,7 @@ static PyObject *prim_full(PyObject *m, PyObject *const *args, Py_ssize_t n)
     int64_t shape[MAX_RANK];
     Trace *t = prim_arity("full", n, 3, 3) ? op_begin() : NULL;
     int rank = t ? read_dims(t, args[0], shape) : -1;
-    Dtype d = rank < 0 ? DT_COUNT : read_dtype(args[1]);
+    Dtype d = rank < 0 ? DT_COUNT : prim_dtype(args[1]);
     if (d == DT_COUNT)
         return NULL;
     Id id = value_for_store(t, args[2], d, shape, rank);
@@ -399,7 +399,7 @@ static PyObject *prim_as_tracer(PyObject *m, PyObject *const *args, Py_ssize_t n
         return NULL;
     if (n == 1 || args[1] == Py_None)
         return as_tracer(t, args[0]);
-    Dtype d = read_dtype(args[1]);
+    Dtype d = prim_dtype(args[1]);
     Operand x;
     if (d == DT_COUNT)
         return NULL;

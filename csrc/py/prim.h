@@ -7,6 +7,8 @@
 
 /* Whether n is a number of arguments that the primitive takes; else a TypeError. */
 bool prim_arity(const char *name, Py_ssize_t n, Py_ssize_t least, Py_ssize_t most);
+/* A dtype given in any of NumPy's forms; DT_COUNT: an exception. */
+Dtype prim_dtype(PyObject *o);
 /* A tuple or list of at most MAX_RANK integers; the length, -1 with an exception. */
 int prim_ints(PyObject *o, int64_t *out);
 /* The array operand of a primitive as a tracer (new reference) and its node. t may be NULL, with an exception. */

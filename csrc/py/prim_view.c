@@ -344,17 +344,44 @@ static PyObject *prim_snapshot(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
     Id node, part;
-    Trace *t = prim_arity("snapshot", n, 3, 4) ? op_begin() : NULL;
+    Trace *t = prim_arity("snapshot", n, 3, 5) ? op_begin() : NULL;
     Tracer *x = prim_operand(t, args[0], &node), *of = x ? prim_operand(t, args[1], &part) : NULL;
     Tracer *r = of ? (Tracer *)tracer_array(t, node, args[2] == Py_True ? tracer_layout(of) : LAYOUT_UNKNOWN) : NULL;
     if (r) {
         r->cell->readonly = true;
-        r->cell->whole = n == 4;
+        r->cell->whole = n > 3;
+        r->cell->through = n > 4 ? Py_NewRef(args[4]) : NULL;
         cell_copy_of(r->cell, of->cell, LAYOUT_UNKNOWN);
     }
     Py_XDECREF(x);
     Py_XDECREF(of);
     return (PyObject *)r;
+}
+
+/* x's memory as another real dtype of the same size: a view, written through. */
+static PyObject *prim_bits(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Id node;
+    Trace *t = prim_arity("bits", n, 2, 2) ? op_begin() : NULL;
+    Dtype as = t ? prim_dtype(args[1]) : DT_COUNT;
+    Tracer *x = as == DT_COUNT ? NULL : prim_operand(t, args[0], &node);
+    Map *map = x ? map_part(t, x->map, tracer_rank(x), tracer_shape(x), PART_BITS) : NULL;
+    if (map)
+        map->as = (uint8_t)as;
+    PyObject *r = map ? tracer_view(x, map) : NULL;
+    if (x && !map)
+        PyErr_NoMemory();
+    Py_XDECREF(x);
+    return r;
+}
+
+/* What a store into a snapshot calls, None where it is none that may be stored into. */
+static PyObject *prim_through(PyObject *m, PyObject *o)
+{
+    (void)m;
+    PyObject *through = is_tracer(o) && !((Tracer *)o)->map ? ((Tracer *)o)->cell->through : NULL;
+    return Py_NewRef(through ? through : Py_None);
 }
 
 static PyObject *prim_window(PyObject *m, PyObject *const *args, Py_ssize_t n)
@@ -425,8 +452,10 @@ PyMethodDef view_methods[] = {
     FAST(broadcast, "broadcast(x, shape): a read-only view"),
     FAST(slice, "slice(x, start, step, shape): a view"),
     FAST(follow, "follow(x, of): x, if it is no view, with the order of axes in memory that a copy of `of` has"),
+    FAST(bits, "bits(x, dtype): x's memory as another real dtype of the same size, a view"),
     FAST(snapshot, "snapshot(x, of, ordered): x read-only, a part of `of`, to which nothing may be written while it lives; ordered: its axes have falling "
-         "strides if those of `of` do"),
+         "strides if those of `of` do; with a fifth argument it may be stored into, which calls that with the new value"),
+    {"through", prim_through, METH_O, "through(x): the fifth argument of the snapshot x, or None"},
     {"strides", prim_strides, METH_O, "strides(x): in bytes, part of the key from now on; None: not known"},
     FAST(windowed, "windowed(x): whether x is a view of windows"),
     FAST(window, "window(x, (axis, size, stride, step)): windows of an axis, in a last axis"),

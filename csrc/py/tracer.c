@@ -240,9 +240,9 @@ static PyObject *call_function(const char *name, PyObject *self)
 /* The real or imaginary parts of a complex array: a view; of a NumPy scalar: a number. */
 static PyObject *complex_part(Trace *t, Tracer *x, const char *name)
 {
-    int part = !strcmp(name, "real") ? 1 : 2;
+    ElementPart part = !strcmp(name, "real") ? PART_REAL : PART_IMAG;
     if (x->kind == TRACER_NUMPY_SCALAR)
-        return tracer_result(t, graph_unary(t->graph, part == 1 ? OP_real : OP_imag, tracer_node(x)), LAYOUT_C);
+        return tracer_result(t, graph_unary(t->graph, part == PART_REAL ? OP_real : OP_imag, tracer_node(x)), LAYOUT_C);
     Map *m = map_part(t, x->map, tracer_rank(x), tracer_shape(x), part);
     return m ? tracer_view(x, m) : trace_fail(t);
 }

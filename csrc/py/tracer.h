@@ -26,23 +26,27 @@ struct Cell {
     uint8_t owner, layout;
     bool readonly;
     bool whole;                   /* of a snapshot: each element once at most, so that NumPy's reshape of it may be a view */
+    bool stale;                   /* of a snapshot: its array was stored into through another one */
     bool frozen;                  /* an array with a run-time extent that has what NumPy makes a view of, or is one */
     const int64_t *stride;        /* bytes, of an input that is not C-contiguous; else NULL */
     int results, output;          /* while finishing: results that show this array, its graph output (-1: none yet) */
     Cell *origin;                 /* this shows a part of it as it was, which NumPy may show as it is; counted in its views[origin_as] */
     uint8_t origin_as;            /* INPUTS: a copy in NumPy too if the inputs are contiguous; UNKNOWN: a view in NumPy */
+    PyObject *through;            /* of a snapshot that may be stored into: called with its new value, it stores that into what the snapshot shows */
     int views[3];                 /* live tracers that are reshaped views if [Layout] says so */
 };
 
-/* A view of its parent (NULL: the cell). Parts: the real or imaginary part of each element. Basic: axis k of the view runs along axis[k] of the parent (-1: a new axis) by step[k],
+/* A view of its parent (NULL: the cell). Parts: the real or imaginary part of each element, or its bits as the dtype `as`. Basic: axis k of the view runs along axis[k] of the parent (-1: a new axis) by step[k],
  * from element start[]; start has the parent's rank; offset, if there is one, has nodes that stand for start (0: start
  * counts). Reshape: the same elements in C order; only rank and shape count. */
+typedef enum { PART_ALL, PART_REAL, PART_IMAG, PART_BITS } ElementPart;
 typedef struct Map Map;
 struct Map {
     const Map *parent;
     uint8_t rank, base_rank, layout;    /* layout: when NumPy's reshape is a view, the worst along the chain */
     bool reshape, readonly;             /* readonly: an axis is broadcast */
-    uint8_t part, within;               /* part: 1 real, 2 imaginary, of all of the parent; within: that of this map or one above, 0: whole elements */
+    uint8_t part, within;               /* an ElementPart of all of the parent's elements; within: that of this map or the nearest above */
+    uint8_t as;                         /* within PART_BITS: the dtype */
     int8_t *axis;
     int64_t *shape, *step, *start;
     Id *offset;
@@ -154,7 +158,7 @@ void cell_unref(Cell *c);
 Map *map_basic(Trace *t, const Map *parent, int rank, int base_rank, const int8_t *axis, const int64_t *shape, const int64_t *step,
                const int64_t *start, const Id *offset);
 Map *map_reshape(Trace *t, const Map *parent, int rank, const int64_t *shape, Layout layout);
-Map *map_part(Trace *t, const Map *parent, int rank, const int64_t *shape, int part);
+Map *map_part(Trace *t, const Map *parent, int rank, const int64_t *shape, ElementPart part);
 /* Node of the view of `base`, the parent's node. */
 Id map_read(Graph *g, const Map *m, Id base);
 /* The parent's node after the view was replaced by value. */

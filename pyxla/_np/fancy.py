@@ -256,8 +256,9 @@ def getitem(x, key):
         part = part_of(x, items)
         if _core.is_numpy_scalar(part):
             return part
-        part = _core.snapshot(part, x, True, True)
-        return _core.freeze(part) if is_dynamic(x) else part
+        if is_dynamic(x):
+            return _core.freeze(_core.snapshot(part, x, True, True))
+        return _core.snapshot(part, x, True, True, PartOf(x, items))
     k = Key(x, tuple(plain_number(item) for item in items))
     if not k.arrays:                                                  # 0-d arrays as integers: a copy
         return _core.copy(k.view()) if np.ndim(k.view()) else k.view()
@@ -270,6 +271,21 @@ def getitem(x, key):
     at, indices, shape = k.indices()
     view = k.view()
     return from_front(_core.follow(_core.gather(to_front(view, at), indices), view), len(shape), k.place)
+
+
+class PartOf:
+    """A store into x[items], where bounds of slices are known only in the run, through what was read there."""
+
+    def __init__(self, x, items):
+        self.x, self.items = x, items
+
+    def __call__(self, value):
+        store_part(self.x, self.items, value)
+
+    def is_at(self, x, items):
+        """Whether this is x[items]: the last step of x[i:j] += v stores what is stored already."""
+        bounds = lambda items: [id(v) for k in items for v in ((k.start, k.stop, k.step) if isinstance(k, slice) else (k,))]  # noqa: E731
+        return x is self.x and len(items) == len(self.items) and bounds(items) == bounds(self.items)
 
 
 def basic(item):
@@ -329,7 +345,9 @@ def setitem(x, key, value):
     if all(basic(item) for item in items):
         if is_dynamic(x):
             raise unsupported("a store into a part of an array whose size depends on data", "use np.where, or an array of indices")
-        store_part(x, items, value)
+        through = _core.through(value)
+        if not (isinstance(through, PartOf) and through.is_at(x, items)):
+            store_part(x, items, value)
         return
     k = Key(x, tuple(plain_number(item) for item in items))
     if not k.arrays:

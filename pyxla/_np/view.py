@@ -1,7 +1,8 @@
 """ndarray.view(dtype): the bytes of an array as elements of another dtype.
 
 Sizes change along the last axis, by unsigned integers: an element of 8 bytes is two of 4, the low one first, as in the memory of every
-machine this runs on. What is read is a snapshot: nothing may be written to it, nor to its array while it lives."""
+machine this runs on. As a real dtype of the same size it is a view, written through; else what is read is a snapshot: nothing may be
+written to it, nor to its array while it lives."""
 import numpy as np
 
 from .. import _core
@@ -27,6 +28,8 @@ def view(a, dtype=None, type=None):
             raise unsupported("the view of a NumPy scalar as a dtype of another size", "use an array")
         return scalar(same_size(a[...], dtype))
     if dtype.itemsize == a.dtype.itemsize:
+        if a.dtype.kind in "iufV" and dtype.kind != "c" and not any(map(_core.is_extent, a.shape)):
+            return _core.bits(a, dtype)
         return _core.snapshot(same_size(a, dtype), a, True, True)
     check_axis(a, dtype)
     return _core.snapshot(smaller(a, dtype) if dtype.itemsize < a.dtype.itemsize else larger(a, dtype), a, True, True)

@@ -102,6 +102,8 @@ def float64_points(rng, n):
     """Over all exponents and where functions are interesting: near 1, near multiples of pi/2, in exp's range, powers."""
     multiples = np.concatenate([np.arange(1, n), rng.integers(1, 2**26, n)]) * (np.pi / 2)
     parts = [logspace(rng, np.float64, n, low, high) for low, high in ((-1074, 1023), (-60, 10), (-10, 10), (-2, 2), (-1, 1), (0, 30))]
+    parts += [2. ** (rng.integers(-2, 3, n) + .5) * (1 + logspace(rng, np.float64, n, -10, -6)), (rng.integers(-90, 90, n) + .5) * (1 + rng.uniform(-.02, .02, n))]
+    parts += [(rng.integers(-90, 90, n) + .5) * np.log(2) * (1 + rng.uniform(-1e-3, 1e-3, n))]      # where arguments are reduced by a unit more
     parts += [rng.uniform(-750, 750, n), rng.uniform(-40, 40, n), rng.uniform(-1, 1, n), rng.uniform(.5, 1.5, n), 1 + logspace(rng, np.float64, n, -50, -5)]
     parts += [multiples, np.nextafter(multiples, 0), 2. ** np.arange(-1074, 1024), 10. ** np.arange(-300, 300), [NEAREST]]
     return np.concatenate(parts)

@@ -83,7 +83,10 @@ static Value exp_series(Emit *e, Dtype dt, Two r, bool low)
     Value one = v_f(e, dt, 1), rest = v_fmul(e, v_fmul(e, r.hi, r.hi), q);
     if (low)
         rest = v_fadd(e, rest, v_madd(e, r.lo, rest, v_fmul(e, r.lo, v_fadd(e, r.hi, one))));
-    return v_fadd(e, one, v_fadd(e, r.hi, rest));
+    if (!row_of(dt))
+        return v_fadd(e, one, v_fadd(e, r.hi, rest));
+    Two sum = two_fast_sum(e, one, r.hi);               /* r + rest rounded by itself costs a quarter of a unit */
+    return v_fadd(e, sum.hi, v_fadd(e, sum.lo, rest));
 }
 
 Value exp_scaled(Emit *e, Dtype dt, Value x, Value low, int down)
@@ -133,8 +136,12 @@ LLVMValueRef emit_exp2(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
     Value r = v_fsub(e, x, n.n);
     if (wide && !target_fma(e->level))
         return scale(e, dt, exp_series(e, dt, times_ln2(e, r), true), n);
-    Value q = wide ? poly_even_odd(e, dt, r, exp2_c64, 12) : v_poly(e, dt, r, exp2_c32, 6);
-    return scale(e, dt, v_madd(e, r, q, v_f(e, dt, 1)), n);
+    Value one = v_f(e, dt, 1);
+    if (!wide)
+        return scale(e, dt, v_madd(e, r, v_poly(e, dt, r, exp2_c32, 6), one), n);
+    Value first = v_f(e, dt, exp2_c64[0]), hi = v_madd(e, r, first, one), lo = v_madd(e, r, first, v_fsub(e, one, hi));   /* 1 + r c[0], exactly but for 2^-106 */
+    Value q = poly_even_odd(e, dt, r, exp2_c64 + 1, 11);
+    return scale(e, dt, v_fadd(e, hi, v_madd(e, v_fmul(e, r, r), q, lo)), n);
 }
 
 /* 2^n (1 + p) - 1 = 2 (s p + (s - 1/2)) with s = 2^(n-1), which does not overflow before the result; p in two parts. */

@@ -1,7 +1,7 @@
 """Matrix products beside OpenBLAS (np.matmul with out=) and JAX: python -m benchmarks.products [--seconds S] [--no-jax] [TABLE ...]
 
-The table `networks` has whole functions, beside NumPy, JAX and (--torch) torch.compile of the same NumPy code; --plot FILE draws the
-rows of all tables as a roofline plot.
+The table `convolutions` has those beside torch's, if it is installed. The table `networks` has whole functions, beside NumPy, JAX and
+(--torch) torch.compile of the same NumPy code; --plot FILE draws the rows of all tables as a roofline plot.
 
 One process, pinned to one core; for each row the contenders take turns and the best time of each counts, so that a slow minute of the
 machine touches all of them; time is the process', so that others on the core do not count. The FMA peak is measured in the same run,
@@ -190,7 +190,7 @@ def draw(file, points, library):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", help=f"of {', '.join(TABLES)}, bytes, threads, networks; all without")
+    parser.add_argument("tables", nargs="*", help=f"of {', '.join(TABLES)}, bytes, convolutions, threads, networks; all without")
     parser.add_argument("--seconds", type=float, default=0.15, help="per contender and row")
     parser.add_argument("--dtype", nargs="*", default=["float32", "float64"])
     parser.add_argument("--no-jax", action="store_true")
@@ -207,7 +207,7 @@ def main():
     import numpy as np
 
     import pyxla
-    from benchmarks import roofline
+    from benchmarks import convolutions, roofline
 
     jax = None
     if not options.no_jax:
@@ -219,9 +219,11 @@ def main():
             print("JAX is not installed")
     library, worst, points = roofline.library(), [], []
     rng = np.random.default_rng(1)
-    for table in options.tables or (*TABLES, "bytes", "threads", "networks"):
+    for table in options.tables or (*TABLES, "bytes", "convolutions", "threads", "networks"):
         if table == "bytes":
             bytes_by_words(np, pyxla, lambda: 2e-9 * library.fma_f32(0.02), options)
+        if table == "convolutions":
+            convolutions.run(np, pyxla, lambda: 2e-9 * library.fma_f32(0.02), best_times, options.seconds, options.only)
         if table == "threads":
             two_threads(np, pyxla, cores, options)
         if table == "networks":

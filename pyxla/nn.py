@@ -59,7 +59,7 @@ def conv_last(x, w, reach, stride, dilation, groups):
     w = w.reshape(*w.shape[:n], w.shape[n], groups, out // groups)
     w = np.moveaxis(w, n + 1, n)[(..., *(None,) * n, slice(None), slice(None))]
     r = (v @ w).sum(tuple(range(n)))                                # (groups, batch, *spatial, out / groups)
-    return np.moveaxis(r, 0, -2).reshape(*r.shape[1:-1], out)
+    return np.moveaxis(r, 0, -2).copy().reshape(*r.shape[1:-1], out)
 
 
 def conv_first(x, w, reach, stride, dilation, groups):

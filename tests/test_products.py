@@ -404,3 +404,14 @@ def test_bytes_written_before_their_product():
 
     for a in (sample((16, 48), "uint8", 1), np.asfortranarray(sample((16, 48), "uint8", 1))):
         check(f, a, sample((48, 20), "int8", 2))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "float32"])
+@pytest.mark.parametrize("form", ["x @ w", "w @ x", "x @ w.T", "(x[None] @ w)[0]"])
+def test_narrow_weights_of_a_vector_are_cast_as_they_are_read(dtype, form):
+    w, x = sample((300, 300), dtype, 1), sample((300,), "float64" if dtype == "float32" else "float32", 2)
+    f = pyxla.jit(eval(f"lambda x, w: (lambda x, w: {form})(x, w.astype(x.dtype))"))
+    want = eval(form, {"x": x.astype("float64"), "w": w.astype("float64")})
+    bound = 300 * np.finfo(x.dtype).eps * eval(form, {"x": abs(x).astype("float64"), "w": abs(w.astype("float64"))})
+    assert (abs(f(x, w) - want) <= bound).all()
+    assert f.lower(x, w).compile().workspace_bytes < w.nbytes

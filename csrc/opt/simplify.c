@@ -26,6 +26,14 @@ enum {
     WINDOW_AXES = 8,             /* longer than 1, at most */
 };
 
+/* Whether a matrix is a cast of narrower numbers: they are the traffic, and a loop casts them as it reads them. */
+static bool is_widened(const Graph *g, Id id)
+{
+    while (op_info[node_at(g, id)->op].kind == KIND_VIEW && node_at(g, id)->nin == 1) id = node_in(g, id)[0];
+    if (node_at(g, id)->op != OP_cast) return false;
+    return dtype_info[node_at(g, node_in(g, id)[0])->dtype].bytes < dtype_info[node_at(g, id)->dtype].bytes;
+}
+
 /* (..., m, k) x (..., k, n) as a broadcast product and a sum: vectors, and matrices so small that one loop holds them. */
 static Id dot_small(Graph *g, Id a, Id b)
 {
@@ -34,7 +42,8 @@ static Id dot_small(Graph *g, Id a, Id b)
     memcpy(sa, node_shape(g, a), sizeof(Dim) * (size_t)r);
     memcpy(sb, node_shape(g, b), sizeof(Dim) * (size_t)r);
     Dim m = sa[r - 2], k = sa[r - 1], n = sb[r - 1];
-    if ((m == 1) != (n == 1) && (m * n) >= 64 && k >= 64 && m * n * k >= MATRIX && dtype_info[node_at(g, a)->dtype].kind == DKIND_FLOAT) return 0;
+    bool large = (m == 1) != (n == 1) && !is_widened(g, m == 1 ? b : a);
+    if (large && (m * n) >= 64 && k >= 64 && m * n * k >= MATRIX && dtype_info[node_at(g, a)->dtype].kind == DKIND_FLOAT) return 0;
     if (r + 1 > MAX_RANK || !(m <= 1 || n <= 1 || k == 0 || (m * n * k <= 1024 && k <= 16))) return 0;
     /* k last where B's columns are read whole or A is a vector of rows; k before n keeps n the vector axis */
     bool rows = n == 1;

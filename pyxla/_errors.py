@@ -14,6 +14,7 @@ from . import _core
 KINDS = (ValueError, TypeError, IndexError, AttributeError, OverflowError, ZeroDivisionError, NotImplementedError, np.linalg.LinAlgError,
          np.exceptions.AxisError, _core.Error)
 FOLDERS = ("<pyxla>", *(os.path.dirname(os.path.abspath(module.__file__)) + os.sep for module in (np, _core)))
+FLAT = "Error setting single item of array."
 _names = {}
 
 
@@ -82,6 +83,10 @@ def explain(error):
     for _ in range(mine):
         links = links.tb_next
     message = str(error)
+    if message == FLAT:                                 # NumPy puts this in the place of the tracer's
+        what = "a store through .flat of traced values into an array that NumPy made of numbers alone is not supported in a jitted function"
+        cure = f"make it from tracers, or an argument (at {frame.f_code.co_filename}:{line}, in {frame.f_code.co_name})"
+        return _core.UnsupportedError(f"{what}; {cure}").with_traceback(error.__traceback__)
     if " (at " in message or mine == len(frames) - 1 and raised_by_user(frame, links.tb_lasti):
         return error
     called = None if isinstance(error, _core.Error) else operation(frames[mine + 1:])

@@ -352,7 +352,7 @@ def test_a_store_into_a_numpy_scalar_is_lost(store):
     check(space["f"], np.arange(3.0))
 
 
-@pytest.mark.parametrize("store", ["np.put(a, [0], x[0])", "np.putmask(a, x > 0, x)", "np.copyto(a, x)", "np.place(a, x > 0, x)", "np.put_along_axis(a, np.argsort(x), x, 0)"])
+@pytest.mark.parametrize("store", ["np.put(a, [0], x[0])", "np.putmask(a, x > 0, x)", "np.copyto(a, x)", "np.place(a, x > 0, x)", "np.put_along_axis(a, np.argsort(x), x, 0)", "a.flat[0] = x[0]"])
 def test_no_store_into_an_array_that_numpy_made_of_numbers_alone(store):
     space = {"np": np}
     exec(f"def f(x):\n    a = np.sign(1.0)[None]\n    {store}\n    return a", space)

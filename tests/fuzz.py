@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import random
 import re
+import resource
 import sys
 import traceback
 import warnings
@@ -523,6 +524,8 @@ if __name__ == "__main__":
     parser.add_argument("--kind", choices=["exact", "loose"])
     parser.add_argument("--keep-going", action="store_true")
     options = parser.parse_args()
+    # Three small arrays along different axes may make a sum of 10**11 elements: no line of a program, but the end of the machine's memory.
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, resource.getrlimit(resource.RLIMIT_AS)[1]))
     wrong = run(options.count, options.seed, options.kind, options.keep_going)
     print(f"{options.count} programs from seed {options.seed}: {wrong} failed")
     sys.exit(bool(wrong))

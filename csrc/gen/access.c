@@ -363,7 +363,7 @@ static LLVMValueRef distance_ahead(Gen *g, const Access *x)
             scope_leave(g, m);
             return far;
         }
-    return int64_const(g, BYTES_AHEAD);
+    return int64_const(g, BYTES_AHEAD / x->streams);
 }
 
 /* Makes all that an access needs from other scopes; place_finish adds it up where the access is made. */

@@ -69,7 +69,7 @@ typedef struct { uint8_t kind; int32_t lit, arg; } Coef;
 typedef struct {
     uint16_t array;
     uint8_t nindex;
-    uint8_t streams;                                        /* from memory beyond the caches: worth asking for it ahead */
+    uint8_t streams;                                        /* from memory beyond the caches: worth asking for it ahead, 1/streams of the usual distance (0: not) */
     uint8_t apart;                                          /* a load of elements that its body does not store, though it writes the array */
     int32_t off_arg;                                        /* -1: none */
     int64_t off_lit;

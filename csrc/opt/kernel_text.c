@@ -67,6 +67,8 @@ static void print_access(Text *t, const Kernel *k, const Access *x)
         text_put(t, " %+" PRId64, x->off_lit);
     if (x->streams)
         text_put(t, " streams");
+    if (x->streams > 1)
+        text_put(t, "/%d", x->streams);
     if (x->apart)
         text_put(t, " apart");
 }
@@ -409,6 +411,8 @@ static void parse_access(Parser *p)
         x.off_lit = number(p);
     }
     x.streams = accept(p, "streams");
+    if (x.streams && accept(p, "/"))
+        x.streams = (uint8_t)number(p);
     x.apart = accept(p, "apart");
     check_id(p, kernel_access(p->arena, p->k, &x), id);
 }

@@ -158,7 +158,11 @@ uint32_t lower_access(Lower *l, Id buffer, Dtype dtype, const Map *m, bool writt
     Access a;
     memset(&a, 0, sizeof a);
     lower_steps(l, buffer, m, step, &off);
-    for (int i = 0; i < l->nloops; i++) by_loop[i] = l->loop[i].domain < MAX_DOMAIN ? step[l->loop[i].domain] : 0;
+    for (int i = 0; i < l->nloops; i++) {
+        by_loop[i] = l->loop[i].domain < MAX_DOMAIN ? step[l->loop[i].domain] : 0;
+        off += l->loop[i].first * by_loop[i];
+        if (l->loop[i].times) by_loop[i] *= l->loop[i].times;
+    }
     for (int i = 0; i < m->nindex; i++) {
         Map at;
         map_index(m, i, &at);
@@ -197,6 +201,12 @@ static Memo *memo_at(Lower *l, Id id, const Map *m)
     return &l->memo[at];
 }
 
+void lower_forget(Lower *l)
+{
+    l->memo = NULL;
+    l->memo_cap = l->memo_len = 0;
+}
+
 uint32_t lower_op(Lower *l, Op op, Dtype dtype, uint32_t a, uint32_t b)
 {
     return a ? kernel_val(l->arena, l->k, (Val){ .kind = VAL_OP, .op = op, .dtype = (uint8_t)dtype, .a = a, .b = b }) : 0;
@@ -218,14 +228,17 @@ uint32_t lower_load(Lower *l, Id buffer, Dtype dtype, const Map *m)
 /* off + sum of step * coordinate. */
 static uint32_t iota(Lower *l, const Map *m)
 {
-    uint32_t v = kernel_const(l->arena, l->k, DT_int64, m->off[0]);
+    int64_t off = m->off[0];
+    for (int i = 0; i < l->nloops; i++) off += l->loop[i].domain < MAX_DOMAIN ? l->loop[i].first * m->step[0][l->loop[i].domain] : 0;
+    uint32_t v = kernel_const(l->arena, l->k, DT_int64, off);
     for (int i = 0; i < l->nloops; i++) {
         int64_t step = l->loop[i].domain < MAX_DOMAIN ? m->step[0][l->loop[i].domain] : 0;
         if (!step) continue;
+        if (l->loop[i].times) step *= l->loop[i].times;
         uint32_t x = kernel_val(l->arena, l->k, (Val){ .kind = VAL_AXIS, .dtype = DT_int64, .a = l->loop[i].axis });
         uint32_t s = kernel_const(l->arena, l->k, DT_int64, step);
         if (step != 1) x = lower_op(l, OP_multiply, DT_int64, x, s);
-        v = m->off[0] || v != kernel_const(l->arena, l->k, DT_int64, 0) ? lower_op(l, OP_add, DT_int64, v, x) : x;
+        v = off || v != kernel_const(l->arena, l->k, DT_int64, 0) ? lower_op(l, OP_add, DT_int64, v, x) : x;
     }
     for (int i = 0; i < m->nindex; i++) {
         Map at;

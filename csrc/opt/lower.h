@@ -9,6 +9,7 @@ typedef struct {
     bool reduced;
     bool inner;                  /* ... inside the loop over the other reduced ones */
     uint32_t axis;               /* kernel axis, once made */
+    int64_t first, times;        /* its coordinate is first + times (0: once) that of the kernel axis */
 } Loop;
 
 /* A reduction of the group and where its result is. */
@@ -66,6 +67,8 @@ uint32_t lower_strided(Lower *l, uint32_t array, Dtype dtype, const int64_t *ste
 uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written);
 uint32_t lower_scratch(Lower *l, Dtype dtype, int64_t bytes);           /* a scratch array */
 uint32_t lower_value(Lower *l, Id id, const Map *m);                    /* a Val; 0 on error */
+/* Forgets which values were made: for coordinates that have changed. */
+void lower_forget(Lower *l);
 uint32_t lower_load(Lower *l, Id buffer, Dtype dtype, const Map *m);
 uint32_t lower_op(Lower *l, Op op, Dtype dtype, uint32_t a, uint32_t b);
 void lower_stmt(Lower *l, Stmt s);

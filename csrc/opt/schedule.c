@@ -2,6 +2,7 @@
  *
  *   no reduction      grid over all loops but the vector loop, which is blocked when it is long
  *   nested            reductions inside reductions: schedule_nest.c
+ *   jammed            elementwise where neighbouring rows share loads: some rows at once (schedule_jam.c)
  *   transposed        elementwise where arrays lie along different axes: tiles (schedule_turn.c)
  *   by rows           vector loop reduced: one grid point per row, one loop over the row per phase, tiles between them
  *   by columns        vector loop kept: each vector of columns walks down the rows
@@ -15,9 +16,7 @@
 #include "opt/schedule.h"
 
 enum {
-    BLOCK = 4096,                /* elements of a sum between roundings to the wider state; of a grid point */
     MOMENTS_BLOCK = 512,         /* rows between merges of moments, which divide */
-    LONG_LOOP = 8192,            /* vector loops longer than this are blocked over the grid */
     WINDOW = 7,                  /* reduced loops of a window are known to the kernel up to so many trips */
 };
 
@@ -162,13 +161,15 @@ bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buf
     l.vec = choose_vector(&l);
     bool rows = l.vec >= 0 && l.loop[l.vec].reduced;
     if (l.vec >= 0) l.lanes = choose_lanes(&l, rows);
-    int split = choose_split(&l, &block);
+    int split = choose_split(&l, &block), rows_at_once = 1;
     if (split >= 0) return schedule_split(&l, split, block, out);
     if (l.vec >= 0 && !rows) l.lanes = knob_lanes(&l);
+    int turned = choose_turn(&l), jam = turned >= 0 ? -1 : choose_jam(&l, &rows_at_once);
+    if (jam >= 0) return schedule_jam(&l, jam, rows_at_once, out);
     int blocked = choose_blocks(&l, &block);
     if (l.gp->inner) form_nested(&l, blocked, block);
     else if (rows) form_rows(&l, blocked, block);
-    else if (choose_turn(&l) >= 0) form_turned(&l);
+    else if (turned >= 0) form_turned(&l);
     else form_columns(&l, blocked, block);
     return draft_end(&l);
 }

@@ -6,6 +6,11 @@
 /* Iterations of a loop that adds up floats, between roundings to the wider state: gen/spans.c takes them in two chains of eight. */
 enum { SUM_TRIPS = 64, ROW_BLOCK = SUM_TRIPS };
 
+enum {
+    BLOCK = 4096,                /* elements of a sum between roundings to the wider state; of a grid point */
+    LONG_LOOP = 8192,            /* vector loops longer than this are blocked over the grid */
+};
+
 /* ---- schedule.c ---- */
 /* Starts a launch of group n, with an empty kernel; ends it. */
 bool draft_begin(Lower *l, Drafts *out, Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffers);
@@ -86,6 +91,12 @@ void turn_emit(Lower *l, const Term *t, int rows, uint32_t to);
 /* Loads of what the term reads find it in the tile `to` from here on; whether they do. */
 void turn_made(Lower *l, const Term *t, uint32_t to);
 bool turn_is_made(const Lower *l, const Term *t);
+
+/* ---- schedule_jam.c ---- */
+/* The kept loop of an elementwise group along which some rows at once share enough loads, and how many rows; -1: there is none. */
+int choose_jam(const Lower *l, int *rows);
+/* Ends l as the kernel of these rows and appends the one of those left over; false with an error. */
+bool schedule_jam(Lower *l, int loop, int rows, Drafts *out);
 
 /* ---- schedule_nest.c ---- */
 /* Ends the kernel of a nested group; blocked: the reduced loop that runs in blocks, -1: none. */

@@ -4,6 +4,8 @@
  * do, the one furthest in front meets each line first; the others find it in a cache. */
 #include "opt/schedule.h"
 
+enum { NEAR = 256 };             /* bytes between elements of one row */
+
 static int64_t array_bytes(const Lower *l, uint32_t array)
 {
     for (uint32_t i = 0; i < l->arrays.len; i++)
@@ -24,13 +26,23 @@ static bool side_by_side(const Kernel *k, const Access *x, const Access *y)
 
 static int64_t offset_of(const Lower *l, const Access *x) { return x->off_lit + (x->off_arg >= 0 ? l->d->words.at[x->off_arg] : 0); }
 
+/* Whether an access `beside` bytes in front meets a line first: not if it is of another row that the same grid point makes. */
+static bool is_ahead(const Lower *l, const Access *x, int64_t beside)
+{
+    for (int i = 0; i < l->nloops; i++) {
+        const Coef *c = &x->coef[l->loop[i].axis];
+        if (l->loop[i].times > 1 && c->kind == COEF_RUN && beside > NEAR && beside + NEAR < l->d->words.at[c->arg]) return false;
+    }
+    return beside > 0;
+}
+
 static bool leads(const Lower *l, uint32_t access)
 {
     const Kernel *k = l->k;
     const Access *x = &k->accesses.at[access];
     for (uint32_t i = 0; i < k->accesses.len; i++) {
         const Access *y = &k->accesses.at[i];
-        if (i != access && side_by_side(k, x, y) && offset_of(l, y) > offset_of(l, x)) return false;
+        if (i != access && side_by_side(k, x, y) && is_ahead(l, x, offset_of(l, y) - offset_of(l, x))) return false;
     }
     return true;
 }
@@ -42,8 +54,10 @@ void mark_streams(Lower *l)
     for (uint32_t i = 0; i < l->arrays.len; i++) all += l->buffers->at.at[l->arrays.at[i].buffer].bytes;
     int ahead = l->gr->knobs.at[KNOB_ahead];
     if (ahead ? ahead == 1 : all <= (int64_t)target->l2) return;
+    int64_t rows = 1;                                          /* that a grid point makes: their lines ahead are to fit the first cache together */
+    for (int i = 0; i < l->nloops; i++) if (l->loop[i].times > rows) rows = l->loop[i].times;
     for (uint32_t i = 0; i < l->k->accesses.len; i++) {
         Access *x = &l->k->accesses.at[i];
-        x->streams = array_bytes(l, x->array) > (int64_t)target->l1 && leads(l, i);
+        if (array_bytes(l, x->array) > (int64_t)target->l1 && leads(l, i)) x->streams = (uint8_t)(rows > 1 ? 2 * rows : 1);
     }
 }

@@ -156,6 +156,8 @@ np.modf(x)[1]
 np.frexp(x)[0]
 np.ldexp(x, 2)
 np.lib.stride_tricks.sliding_window_view(x, 2, 0)
+np.lib.stride_tricks.sliding_window_view(x, 2, 0) + 0
+np.median(np.lib.stride_tricks.sliding_window_view(x, 2, 1), -1)
 np.packbits(x > 0, 0)
 np.unwrap(x, axis=0)
 np.i0(x)

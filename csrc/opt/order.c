@@ -141,7 +141,7 @@ static void of_node(const Order *o, Id id)
     else order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, id), NULL, out);
 }
 
-/* Whether something may have another layout than C order: an argument does, or a transpose makes one. */
+/* Whether something may have another layout than C order: an argument does, or a transpose or a window makes one. */
 static bool has_orders(const Graph *g, const PlanInput *in)
 {
     for (uint32_t i = 0; i < g->inputs.len; i++) {
@@ -153,7 +153,7 @@ static bool has_orders(const Graph *g, const PlanInput *in)
             if (s) last = s;
         }
     }
-    for (Id id = 1; id < g->nodes.len; id++) if (node_at(g, id)->op == OP_transpose) return true;
+    for (Id id = 1; id < g->nodes.len; id++) if (node_at(g, id)->op == OP_transpose || node_at(g, id)->op == OP_window) return true;
     return false;
 }
 

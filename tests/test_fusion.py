@@ -112,6 +112,60 @@ def test_pieces_are_written_once():
     assert c.workspace_bytes == 0
 
 
+JOINED = {
+    "stack": (lambda x: np.stack([x, x + 1]) * 2, 1),
+    "roll": (lambda x: np.roll(x, 3) * 2, 2),
+    "roll of columns": (lambda x: np.sqrt(np.roll(x, 3, 1)) + x, 2),
+    "pad": (lambda x: np.pad(x, 1) * 2, 3),
+    "pad by the edge": (lambda x: np.pad(x, 1, mode="edge") * 2, 4),
+    "neighbours of a torus": (lambda x: np.roll(x, 1, 0) + np.roll(x, -1, 0) + np.roll(x, 1, 1) + np.roll(x, -1, 1) - 4 * x, 4),
+    "a padded stencil": (lambda x: (lambda p: p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4 * p[1:-1, 1:-1])(np.pad(x, 1)), 4),
+    "a padded window": (lambda x: (lambda p: sum(p[i:i + 200, j:j + 200] for i in range(3) for j in range(3)))(np.pad(x, 1)), 4),
+    "joins of joins": (lambda x: np.concatenate([np.roll(x, 5, 0), x[:7]]) * 2, 3),
+    "pieces of different ends": (lambda x: np.concatenate([x[:9], x * 2]) - np.concatenate([x * 3, x[:9]]), 2),
+    "tile": (lambda x: np.tile(x, 3) * 2, 1),
+    "flip": (lambda x: np.flip(x) * 2, 1),
+    "several users": (lambda x: (lambda r: (r * 2, np.exp(r), r > 0.5))(np.roll(x, 3, 0)), 2),
+    "differences": (lambda x: np.diff(x, prepend=0.0, axis=0) / 2, 2),
+    "greatest of a stack": (lambda x: np.stack([x, x * x, -x]).max(0), 1),
+    "mean of a stack": (lambda x: np.mean([x, x + 1, x * x], axis=0), 1),
+    "greatest of joined rows": (lambda x: np.concatenate([x, x + 1], 1).max(1), 1),
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_what_is_done_to_joined_arrays_is_done_to_their_pieces(name):
+    """No workspace, few kernels, and NumPy's bits, for long arrays and for short ones (whose plans may be others)."""
+    f, kernels = JOINED[name]
+    x = arr(200, 200)
+    c = plan(f, x)
+    assert c.workspace_bytes == 0 and len(c.kernels) <= kernels
+    for y in (x, x.T, x[::2, ::-1].repeat(2, 0), arr(200, 200, dtype="float64"), x[:9, :7] if "window" not in name else x):
+        for mine, numpys in zip(np.atleast_1d(pyxla.jit(f)(y)), np.atleast_1d(f(y)), strict=True):
+            np.testing.assert_allclose(mine, numpys, rtol=1e-6)
+
+
+def test_a_sum_of_joined_arrays_needs_no_array():
+    c = plan(lambda x: (np.concatenate([x, x + 1]) * 3).sum(), arr(100_000))
+    assert c.workspace_bytes < 4096
+
+
+def test_steps_over_a_torus_store_one_array_each():
+    def f(u):
+        for _ in range(8):
+            u = u + 0.1 * (np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1) - 4 * u)
+        return u
+
+    u = arr(200, 200)
+    c = plan(f, u)
+    assert c.workspace_bytes <= 2 * u.nbytes + 128 and len(c.kernels) <= 8
+    assert np.array_equal(pyxla.jit(f)(u), f(u))
+
+
+def test_softmax_of_joined_rows_stays_one_kernel():
+    assert plan(lambda x: softmax(np.concatenate([x, x + 1], 1) * 2), arr(200, 300)).launches == 2
+
+
 UPDATES = """
 a[3] = 1; a[10:-10] *= 2; a += 1
 a *= b; a[:, 0] = 0; a[0] = b[1]; a.T[3] += 1

@@ -219,7 +219,7 @@ static Id slice_of_concatenate(const Fold *f, Id x)
     const Box box = slice_box(f);
     int axis = (int)node_attr(f->g, x)[0];
     int64_t first, last, begin = 0;
-    if (!box_range(f->g, &box, axis, &first, &last))
+    if (f->g->keep_joined || !box_range(f->g, &box, axis, &first, &last))
         return 0;
     for (int k = 0; k < node_at(f->g, x)->nin; k++) {
         Id piece = node_in(f->g, x)[k];

@@ -113,6 +113,7 @@ struct Graph {
     uint32_t *table; uint32_t table_cap, table_len;   /* interning */
     uint32_t src;                      /* source index given to new nodes */
     uint8_t mode;                      /* mode given to new nodes */
+    bool keep_joined;                  /* a slice of a concatenate stays one, though it lies in one piece */
     uint32_t limit;                    /* most nodes before ERR_LIMIT */
 };
 

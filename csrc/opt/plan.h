@@ -88,6 +88,12 @@ void plan_print(Text *t, const Plan *p);
 Id fast_rewrite(Graph *g, const Node *n, const Id *in);
 /* A product of bytes cast to int32, by fours (bytes.c); 0: it is none, or too small. */
 Id dot_of_bytes(Graph *g, Id a, Id b);
+/* A reduction over axes of length 1, where there is nothing to combine (simplify.c); 0: over others. */
+Id reduce_unit(Graph *g, Op op, Id x, const int64_t *attr);
+/* A slice of a concatenate c, step 1 along its axis: of the pieces that it meets (pieces.c); 0: there is no such form. */
+Id slice_of_pieces(Graph *g, Id c, const int64_t *start, const int64_t *step, const Dim *shape);
+/* A graph of live nodes with what is done elementwise to concatenates done to their pieces (pieces.c), or the same graph; NULL with an error. */
+Graph *take_apart(Arena *a, Graph *g);
 /* Graph -> simplified Graph in arena a (passes.def order), for a target if that is not NULL; outputs, checks and input numbers are kept. NULL with an
  * error in a's Err. */
 Graph *simplify(Arena *a, const Graph *g, const Target *target);

@@ -167,8 +167,7 @@ static Id pad_pieces(Graph *g, Id x, Id fill, const int64_t *margin)
     return x;
 }
 
-/* A reduction over axes of length 1: nothing to combine. */
-static Id reduce_unit(Graph *g, Op op, Id x, const int64_t *attr)
+Id reduce_unit(Graph *g, Op op, Id x, const int64_t *attr)
 {
     Dim shape[MAX_RANK];
     int r = node_at(g, x)->rank, kept = 0;
@@ -211,25 +210,10 @@ static Id multiply_add(Pass *p, Id id, const Id *in)
 /* A slice of a concatenate, step 1 along its axis: of the pieces that it meets. */
 static Id slice_pieces(Graph *g, const Id *in, const int64_t *step, const Dim *shape)
 {
-    Id c = in[0], piece[16];
-    int r = node_at(g, c)->rank, n = 0, axis = (int)node_attr(g, c)[0];
-    int64_t start[MAX_RANK], at = 0;
-    if (node_at(g, c)->op != OP_concatenate || step[axis] != 1 || !shape[axis]) return 0;
-    for (int d = 0; d < r; d++) if (!node_const(g, in[1 + d], &start[d])) return 0;
-    int64_t from = start[axis], to = from + shape[axis];
-    for (int i = 0; i < node_at(g, c)->nin; i++) {
-        Id x = node_in(g, c)[i];
-        int64_t end = at + node_shape(g, x)[axis], low = from > at ? from : at, high = to < end ? to : end;
-        if (low < high) {
-            Dim box[MAX_RANK];
-            memcpy(box, shape, sizeof(Dim) * (size_t)r);
-            box[axis] = high - low;
-            start[axis] = low - at;
-            if (n == 16 || !(piece[n++] = graph_slice_const(g, x, start, step, box))) return 0;
-        }
-        at = end;
-    }
-    return n == 1 ? piece[0] : graph_concatenate(g, piece, n, axis);
+    int64_t start[MAX_RANK];
+    if (node_at(g, in[0])->op != OP_concatenate) return 0;
+    for (int d = 0; d < node_at(g, in[0])->rank; d++) if (!node_const(g, in[1 + d], &start[d])) return 0;
+    return slice_of_pieces(g, in[0], start, step, shape);
 }
 
 /* A sum of small products, which are sums by now: one sum. */
@@ -300,5 +284,5 @@ Graph *simplify(Arena *a, const Graph *old, const Target *target)
     for (Id id = 1; id < old->nodes.len; id++)
         if (p.live[id] && node_at(old, id)->op != OP_input && !(p.map[id] = rebuild(&p, id))) return NULL;
     for (uint32_t i = 0; i < old->outputs.len; i++) graph_output(g, p.map[old->outputs.at[i]]);
-    return g->err->kind ? NULL : g;
+    return g->err->kind ? NULL : take_apart(a, g);
 }

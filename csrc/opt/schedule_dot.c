@@ -19,6 +19,7 @@ enum {
     WHOLE_ROWS = 64,             /* so many rows of a softmax fit in two tiles, or it goes by blocks of columns */
     ONLINE_COLUMNS = 512,        /* ... of so many */
     PANEL = 3,                   /* vectors of columns that the micro-kernel takes at once */
+    SUMS_K = 4,                  /* a sum over so few columns runs in the micro-kernel; with more the compiler spills what it carries through the loops */
     SHORT_K = 32,                /* columns are so short that C is the larger part of the traffic */
     PACK_ROWS = 64,              /* rows of the packed operand per grid point */
     FED_BYTES = 256 * 1024,      /* of rows computed by what feeds the product */
@@ -358,11 +359,10 @@ static void drop_loop(Product *p, int i)
 static void merge_sums(Product *p)
 {
     Operand *a = &p->a, *b = &p->b;
-    if (!p->l.gp->sum || a->line >= 0 || b->line >= 0 || p->block[p->ik]) return;
+    if (!p->l.gp->sum || p->k == 1 || a->line >= 0 || b->line >= 0 || p->block[p->ik]) return;
     for (int i = p->l.nloops - 1; i >= 0; i--) {
         if (!is_summed(p, i)) continue;
-        if (p->k > 1 && (a->step[i] != a->step[p->ik] * p->k || b->step[i] != b->step[p->ik] * p->k)) continue;
-        if (p->k == 1) a->step[p->ik] = a->step[i], b->step[p->ik] = b->step[i];
+        if (a->step[i] != a->step[p->ik] * p->k || b->step[i] != b->step[p->ik] * p->k) continue;
         p->k *= p->l.loop[i].extent;
         drop_loop(p, i);
         p->l.loop[p->ik].extent = p->k;
@@ -755,7 +755,7 @@ static bool multiply(Product *p, Drafts *out)
     if (p->fed) feed(p);
     if (p->columns_inside) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, false);
     uint32_t c = target(p), a = p->fed ? p->a_tile : product_operand(l, &p->a), b = p->inside ? 0 : product_operand(l, &p->b);
-    uint16_t sums = l->gp->sum && !p->inside && p->k <= SHORT_K && !p->block[p->ik] && !runs_along_k(p) ? summed_axes(p) : 0;
+    uint16_t sums = l->gp->sum && !p->inside && p->k <= SUMS_K && !p->block[p->ik] && !runs_along_k(p) ? summed_axes(p) : 0;
     if (l->gp->sum && !sums) nsum = open_sum(p, c, sum);
     if (p->inside) b = pack_inside(p, c, sum, &nsum);
     Stmt dot = { .kind = STMT_DOT, .add = nsum > 0, .sums = sums, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,

@@ -19,15 +19,15 @@ NAMES = {
         not_equal positive pow real reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc""",
     "indexing": "take take_along_axis",
     "linear algebra": "matmul matrix_transpose tensordot vecdot",
-    "manipulation": """broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims repeat reshape roll squeeze stack tile unstack""",
+    "manipulation": """broadcast_arrays broadcast_shapes broadcast_to concat expand_dims flip moveaxis permute_dims repeat reshape roll squeeze stack tile unstack""",
     "searching": "argmax argmin count_nonzero nonzero searchsorted where",
-    "sets": "unique_all unique_counts unique_inverse unique_values",
+    "sets": "isin unique_all unique_counts unique_inverse unique_values",
     "sorting": "argsort sort",
     "statistics": "cumulative_prod cumulative_sum max mean min prod std sum var",
     "utility": "all any diff",
     "inspection": "__array_namespace_info__ __array_api_version__",
 }
-LINALG = """cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose outer pinv qr slogdet solve svd
+LINALG = """cholesky cross det diagonal eig eigh eigvals eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose outer pinv qr slogdet solve svd
     svdvals tensordot trace vecdot vector_norm"""
 FFT = "fft fftfreq fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftfreq rfftn"
 
@@ -116,6 +116,9 @@ xp.fft.irfft(xp.fft.rfft(V), n=5), xp.fft.irfftn(xp.fft.rfftn(X), s=(3, 4), axes
 xp.take(V, K), xp.take(X, K, axis=0), xp.take(X, K, axis=-1), xp.take_along_axis(X, xp.argsort(X, axis=1), axis=1), xp.searchsorted(xp.sort(V), X[0]), xp.searchsorted(xp.sort(V), X[0], side="right")
 xp.nonzero(B), xp.nonzero(V)
 xp.unique_values(D), xp.unique_counts(D).counts, xp.unique_inverse(D).inverse_indices, xp.unique_all(D).values
+xp.isin(K, K[:2]), xp.isin(X, V, invert=True), xp.broadcast_shapes((3, 1), X.shape[1:])
+xp.linalg.eigvals(P) * 0, xp.linalg.eig(P).eigenvalues.shape, xp.linalg.eig(P.astype("complex128")).eigenvectors.shape
+xp.fft.fftfreq(5, d=0.5, dtype=xp.float32) * 2, xp.fft.rfftfreq(4, dtype=xp.float64)
 xp.nextafter(X, Y), xp.nextafter(F, F + 1)
 xp.pi * X, xp.e + X, X[:, xp.newaxis], xp.inf > X, xp.isnan(xp.asarray(xp.nan))
 """.strip().splitlines()
@@ -283,6 +286,20 @@ def test_arrays_are_positional_and_options_keywords(name):
     parameters = list(inspect.signature(getattr(xp, name)).parameters.values())
     assert parameters[0].kind is inspect.Parameter.POSITIONAL_ONLY
     assert all(p.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY) for p in parameters)
+
+
+def test_what_2025_adds():
+    def f(x, k):
+        values, vectors = xp.linalg.eig(x)
+        return values, x @ vectors - vectors * values, xp.linalg.eigvals(xp.astype(x, xp.float32)), xp.isin(k, K[:2], invert=True)
+
+    values, residue, narrow, isin = pyxla.jit(f)(P, K)
+    assert values.dtype == xp.complex128 and narrow.dtype == xp.complex64
+    np.testing.assert_allclose(np.sort(values.real), np.linalg.eigvalsh(P), rtol=1e-12)
+    np.testing.assert_allclose(np.sort(narrow.real), np.linalg.eigvalsh(P), rtol=1e-4)
+    assert abs(residue).max() < 1e-12 * abs(P).max() and isin.tolist() == [False, False, True]
+    assert xp.broadcast_shapes((3, 1), (4,)) == (3, 4)
+    assert xp.fft.rfftfreq(4, dtype=xp.float32).dtype == pyxla.jit(lambda x: xp.fft.fftfreq(3, dtype=x.dtype) * x)(F[0, :3]).dtype == xp.float32
 
 
 def test_axis_must_be_given():

@@ -47,7 +47,7 @@ ROWS = [
 ]
 # Functions that are there and refuse some arguments: names, which, the cure. The code that refuses has its own text.
 PARTS = [
-    ("linalg.eig linalg.eigvals roots", "real ones: whether the result is complex depends on the data", "cast to complex first"),
+    ("linalg.eig linalg.eigvals roots", "real ones: whether the result is complex depends on the data", "cast to complex first (`pyxla.xp.linalg.eig` does)"),
     ("emath.sqrt emath.log emath.log2 emath.log10 emath.logn emath.arccos emath.arcsin emath.arctanh emath.power",
      "real values that depend on an argument: whether the result is complex depends on the data", "the function of that name in numpy, of x.astype(complex) where it may be"),
     ("poly", "matrices and complex roots: whether the result is complex depends on the data", "np.convolve of the factors"),

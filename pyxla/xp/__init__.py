@@ -1,4 +1,4 @@
-"""The Python array API standard, version 2024.12, over NumPy arrays and, in a jitted function, over traced ones.
+"""The Python array API standard, version 2024.12 with 2025.12's additions, over NumPy arrays and, in a jitted function, over traced ones.
 
 Most names are NumPy's own functions, which follow the standard since NumPy 2.0 and are what a jitted function compiles; those
 whose arguments or names differ are written here with the standard's signatures.
@@ -30,6 +30,7 @@ from numpy import (
     bitwise_xor,
     bool,
     broadcast_arrays,
+    broadcast_shapes,
     broadcast_to,
     ceil,
     complex64,
@@ -581,6 +582,28 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     """
     ends = {k: v for k, v in (("prepend", prepend), ("append", append)) if v is not None}
     return np.diff(x, n=n, axis=axis, **ends)
+
+
+def isin(x1, x2, /, *, invert=False):
+    """Which elements of x1 are among those of x2 (of version 2025.12 of the standard).
+
+    Parameters
+    ----------
+    x1, x2 : array
+    invert : bool
+        Which are not.
+
+    Returns
+    -------
+    array of bool, with the shape of x1
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.isin(xp.asarray([1, 2, 3]), xp.asarray([3, 1]))
+    array([ True, False,  True])
+    """
+    return np.isin(x1, x2, invert=invert)
 
 
 def unstack(x, /, *, axis=0):

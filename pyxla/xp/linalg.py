@@ -92,4 +92,44 @@ def matrix_rank(x, /, *, rtol=None):
     return np.linalg.matrix_rank(x, rtol=rtol)
 
 
+def eig(x, /):
+    """Eigenvalues and eigenvectors (of version 2025.12 of the standard): complex ones, of real matrices too.
+
+    Parameters
+    ----------
+    x : array, shape (..., n, n)
+
+    Returns
+    -------
+    namedtuple of `eigenvalues` (..., n) and `eigenvectors` (..., n, n), whose columns they are
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.linalg.eig(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).eigenvalues
+    array([2.+0.j, 3.+0.j])
+    """
+    return np.linalg.eig(x.astype(np.result_type(x.dtype, np.complex64)))
+
+
+def eigvals(x, /):
+    """Eigenvalues (of version 2025.12 of the standard): complex ones, of real matrices too.
+
+    Parameters
+    ----------
+    x : array, shape (..., n, n)
+
+    Returns
+    -------
+    complex array, shape (..., n)
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.linalg.eigvals(xp.asarray([[0.0, 1.0], [-1.0, 0.0]]))
+    array([0.+1.j, 0.-1.j])
+    """
+    return np.linalg.eigvals(x.astype(np.result_type(x.dtype, np.complex64)))
+
+
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name != "np")

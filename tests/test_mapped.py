@@ -66,3 +66,16 @@ def test_many_rows_of_a_captured_array():
     same(f(), pyxla.jit(f)())
     with pytest.raises(pyxla.UnsupportedError, match="np.where"):
         pyxla.jit(lambda: np.apply_along_axis(lambda r: r if r[0] > 3 else -r, 1, x))()
+
+
+@pytest.mark.parametrize(("f", "x"), [(lambda a: a * a, 2**40), (lambda a: a + 2**62, 2**62), (lambda a: -a, -2**63), (lambda a: a**3, 2**30), (lambda a: abs(a), -2**63),
+                                      (lambda a: a << 40, 2**30), (lambda a: a - 1, -2**63), (lambda a: a // -1, -2**63)])
+def test_vectorized_integers_stay_in_int64(f, x):
+    """Python's integers have no bounds: NumPy fails to store the result, and here nothing wraps around."""
+    each = pyxla.jit(lambda x: np.vectorize(f)(x))
+    with pytest.raises(OverflowError):
+        np.vectorize(f)(np.array([x, 3]))
+    with pytest.raises(OverflowError):
+        each(np.array([x, 3]))
+    small = np.array([-5, 0, 7]) if f(5) < 2**62 else np.array([-5, 0, -7])
+    assert each(small).tolist() == np.vectorize(f)(small).tolist()

@@ -15,10 +15,10 @@ FLOAT = np.dtype(np.float64)
 class Number:
     """A Python int or float of the run: a 0-d tracer of int64 or float64 whose dtype yields."""
 
-    __slots__ = ("value",)
+    __slots__ = ("exact", "value")
 
-    def __init__(self, value):
-        self.value = value
+    def __init__(self, value, exact=False):
+        self.value, self.exact = value, exact           # exact: not an extent but any integer, whose arithmetic has to stay in int64
 
     def __repr__(self):
         return "Number(int)" if self.value.dtype == INT else "Number(float)"
@@ -45,13 +45,15 @@ class Number:
         return other // self, other % self
 
     def __neg__(self):
-        return Number(np.negative(self.value))
+        return 0 - self if self.exact else Number(np.negative(self.value))
 
     def __pos__(self):
         return self
 
     def __abs__(self):
-        return Number(np.absolute(self.value))
+        if self.exact and self.value.dtype == INT:
+            _core.check(np.greater(self.value, np.iinfo(INT).min), "range")
+        return Number(np.absolute(self.value), self.exact)
 
 
 def plain(x):
@@ -75,11 +77,24 @@ def as_value(x, dtype=None):
     return x if dtype is None or x.dtype == dtype else _core.cast(x, dtype)
 
 
+def check_range(name, a, b):
+    """A check that the result, an integer without bounds in Python, fits int64 (one a little below 2^63 may fail it)."""
+    if name in RANGED:
+        x, y = _core.cast(a, FLOAT), _core.cast(b, FLOAT)
+        y = np.exp2(y) if name == "left_shift" else y
+        _core.check(np.less(np.abs(RANGED[name](x, y)), 9.223372036854775e18), "range")
+
+
+RANGED = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "power": np.power, "left_shift": np.multiply,
+          "floor_divide": np.divide}
+
+
 def binary(ufunc, compares=False, divides=None):
     """The operator and its reflection; divides: whether its result is always a float (True) or not (False), None: it divides nothing."""
     def forward(a, b, swapped=False):
         if not weak(b):
             return NotImplemented
+        given = a, b
         a, b = as_value(a), as_value(b)
         dtype = FLOAT if divides or FLOAT in (a.dtype, b.dtype) else INT
         a, b = as_value(Number(a), dtype), as_value(Number(b), dtype)
@@ -89,8 +104,12 @@ def binary(ufunc, compares=False, divides=None):
                 _core.check(np.not_equal(divisor, 0), "zero_division")
             elif _core.concrete(divisor) == 0:
                 raise ZeroDivisionError("division by zero")
-        r = ufunc(b, a) if swapped else ufunc(a, b)
-        return r if compares else Number(r)
+        exact = any(isinstance(v, Number) and v.exact for v in given)
+        a, b = (b, a) if swapped else (a, b)
+        r = ufunc(a, b)
+        if exact and dtype == INT and not compares:
+            check_range(ufunc.__name__, a, b)
+        return r if compares else Number(r, exact)
     return forward, lambda a, b: forward(a, b, True)
 
 

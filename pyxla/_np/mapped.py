@@ -108,7 +108,7 @@ def element(x):
     """An element as the Python number that NumPy gives to a vectorized function."""
     if not _core.is_tracer(x):
         return x.item()
-    return Number(x) if x.dtype in (FLOAT, INT) else x[()]
+    return Number(x, True) if x.dtype in (FLOAT, INT) else x[()]
 
 
 def result_types(function, arrays, otypes):

@@ -55,6 +55,8 @@ PARTS = [
     ("histogram histogram_bin_edges", "bins given by the name of a rule", "give their number, or their edges"),
     ("ldexp", "its method reduce, of integers", "cast to float first"),
     ("ndarray.view", "a store into the view as a dtype of another size, as a complex one, or of bool", "store into the array, or into a .copy()"),
+    ("vectorize", "elements of integers whose arithmetic leaves int64 on the way: an OverflowError in the run (Python's integers have no bounds)", "floats, or the function for whole arrays"),
+    ("vectorize", "arrays of uint64, of complex numbers and of ml_dtypes' floats", "the function for whole arrays"),
     ("real_if_close", "complex numbers: whether the result is real depends on the data", "take .real, or test the imaginary part yourself"),
     ("nanmedian", "ml_dtypes' floats along an axis: NumPy's dtype depends on the data", "cast to float32 first"),
     ("pad", "a function as mode, called for more than 1000 rows", "one of NumPy's modes"),

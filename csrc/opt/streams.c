@@ -1,6 +1,6 @@
 /* Marks the accesses that stream from memory: the generator asks for their lines ahead.
  *
- * Only in launches whose arrays exceed the second-level cache. Of accesses that run side by side through an array, as a stencil's
+ * Only in launches whose arrays exceed the second-level cache by half: of smaller ones most is still there. Of accesses that run side by side through an array, as a stencil's
  * do, the one furthest in front meets each line first; the others find it in a cache. */
 #include "opt/schedule.h"
 
@@ -53,7 +53,7 @@ void mark_streams(Lower *l)
     int64_t all = 0;
     for (uint32_t i = 0; i < l->arrays.len; i++) all += l->buffers->at.at[l->arrays.at[i].buffer].bytes;
     int ahead = l->gr->knobs.at[KNOB_ahead];
-    if (ahead ? ahead == 1 : all <= (int64_t)target->l2) return;
+    if (ahead ? ahead == 1 : all <= (int64_t)target->l2 * 3 / 2) return;
     int64_t rows = 1;                                          /* that a grid point makes: their lines ahead are to fit the first cache together */
     for (int i = 0; i < l->nloops; i++) if (l->loop[i].times > rows) rows = l->loop[i].times;
     for (uint32_t i = 0; i < l->k->accesses.len; i++) {

@@ -10,6 +10,8 @@ import pytest
 
 import pyxla
 
+L2 = pyxla._core.system_info()["caches"][1]               # the sizes below are made for a megabyte
+
 
 def normal(shape, dtype, seed):
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
@@ -100,7 +102,7 @@ def test_spellings_and_masks(spelling, mask, dtype):
         return spelling(MASKS[mask](scores(q, k), b, m), v)
 
     check(f, *args)
-    assert of_blocks(pyxla.jit(f), *args)
+    assert of_blocks(pyxla.jit(f), *args) or L2 > 1 << 20
 
 
 @pytest.mark.parametrize("shape", [(64, 1025, 64), (65, 1536, 3), (130, 1600, 130), (700, 1030, 33), (20, 4000, 16), (3, 23000, 8)], ids=str)
@@ -109,12 +111,12 @@ def test_shapes(shape):
     args = operands("float32", t, u, d, ())[:3]
     f = lambda q, k, v: softmax(scores(q, k)) @ v
     check(f, *args)
-    assert of_blocks(pyxla.jit(f), *args)
+    assert of_blocks(pyxla.jit(f), *args) or L2 > 1 << 20
 
 
 def test_rows_that_fit_stay_whole():
     for t, u in ((200, 1024), (5, 8000), (1, 8000)):
-        assert not of_blocks(pyxla.jit(lambda q, k, v: softmax(scores(q, k)) @ v), *operands("float32", t, u)[:3])
+        assert not of_blocks(pyxla.jit(lambda q, k, v: softmax(scores(q, k)) @ v), *operands("float32", t, u)[:3]) or L2 < 1 << 20
 
 
 def test_heads_and_layouts():
@@ -127,7 +129,7 @@ def test_heads_and_layouts():
 
     x, w = normal((1, 1100, 32), "float32", 1), normal((32, 96), "float32", 2) / np.float32(6)
     check(f, x, w)
-    assert of_blocks(pyxla.jit(f), x, w)
+    assert of_blocks(pyxla.jit(f), x, w) or L2 > 1 << 20
     q, k, v = operands("float64", 70, 600)[:3]
     for values in (v[:, ::-1], np.asfortranarray(v), v[..., ::-2], np.broadcast_to(v[:, :1], v.shape)):
         check(lambda q, k, v: softmax(scores(q, k)) @ v, q, k, values)
@@ -182,7 +184,7 @@ def test_weights_times_data():
 
     for f in (dropped, multiplied):
         check(f, q, k, v, keep)
-        assert of_blocks(pyxla.jit(f), q, k, v, keep)
+        assert of_blocks(pyxla.jit(f), q, k, v, keep) or L2 > 1 << 20
 
 
 def test_what_is_no_such_softmax():
@@ -224,7 +226,7 @@ def test_memory_grows_with_the_length():
         plan = pyxla.jit(lambda q, k, v: softmax(scores(q, k)) @ v).lower(*[np.zeros((2, t, 64), "float32")] * 3).compile()
         scratch.append(max(int(n) for n in re.findall(r"scratch (\d+)", plan.plan)))
         assert plan.peak_bytes < 2.5 * 2 * t * 64 * 4
-    assert max(scratch) < 300_000
+    assert max(scratch) < 300_000 or L2 > 1 << 20
 
 
 LEVELS = """
@@ -233,12 +235,13 @@ for mask in ("none", "infinite data", "causal"):
     t.test_spellings_and_masks(t.SPELLINGS[0], mask, "float32")
 t.test_rows_not_finite(t.SPELLINGS[5], -float("inf"))
 t.test_shapes((65, 1536, 3))
+t.test_heads_and_layouts()
 """
 
 
-@pytest.mark.parametrize("env", [{"PYXLA_CPU": "sse2"}, {"PYXLA_CPU": "avx2"}, {"PYXLA_BACKEND": "interp"}, {"PYXLA_CHECK": "1"}], ids=str)
+@pytest.mark.parametrize("env", [{"PYXLA_CPU": "sse2"}, {"PYXLA_CPU": "avx2"}, {"PYXLA_BACKEND": "interp"}, {"PYXLA_CHECK": "1"}, {"PYXLA_CACHES": "32768,65536"}], ids=str)
 def test_levels(env):
-    """Lower instruction levels, the interpreter, and bounds that are checked."""
+    """Lower instruction levels, the interpreter, bounds that are checked, and blocks of a few columns."""
     here = os.path.dirname(os.path.abspath(__file__))
     subprocess.run([sys.executable, "-c", LEVELS], env=os.environ | env | {"PYTHONPATH": os.pathsep.join([here, os.path.dirname(here)])}, check=True)
 

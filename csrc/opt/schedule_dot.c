@@ -16,8 +16,8 @@ enum {
     THIN_BYTES = 16384,          /* and as many columns as so much of C has */
     TILE_ROWS = 32,              /* rows of a block where B is read in place */
     TILE_BYTES = 256 * 1024,     /* of the product in scratch, if not packed */
-    WHOLE_ROWS = 64,             /* so many rows of a softmax fit in two tiles, or it goes by blocks of columns */
-    ONLINE_COLUMNS = 512,        /* ... of so many */
+    WHOLE_ROWS = 64,             /* so many rows of a softmax fit in a quarter of the second cache, or it goes by blocks of columns */
+    ONLINE_COLUMNS = 512,        /* ... of so many at most */
     PANEL = 3,                   /* vectors of columns that the micro-kernel takes at once */
     SUMS_K = 4,                  /* a sum over so few columns runs in the micro-kernel; with more the compiler spills what it carries through the loops */
     SHORT_K = 32,                /* columns are so short that C is the larger part of the traffic */
@@ -304,10 +304,12 @@ static void choose_rows(Product *p)
 {
     bool then = p->l.gp->then != 0;
     int32_t rows = power_between(TILE_BYTES * 2 / ((then ? 2 : 1) * p->n * p->item), then ? 8 : TILE_ROWS, then ? 128 : 512);
-    p->by_blocks = then && least(p->m, WHOLE_ROWS) * p->n * p->item > TILE_BYTES && online_find(&p->l, &p->online);
+    int64_t l2 = p->gr->target->l2 ? (int64_t)p->gr->target->l2 : 1 << 20, wide = least(ONLINE_COLUMNS, l2 / 8 / (WHOLE_ROWS * p->item));
+    int32_t columns = even_block(p->n, wide, PANEL * CACHE_LINE / p->item);
+    p->by_blocks = then && columns && least(p->m, WHOLE_ROWS) * p->n * p->item > l2 / 4 && online_find(&p->l, &p->online);
     if (p->by_blocks) {
         rows = WHOLE_ROWS;
-        p->block[p->in] = even_block(p->n, ONLINE_COLUMNS, PANEL * CACHE_LINE / p->item);
+        p->block[p->in] = columns;
     } else if (p->lead >= 0 && rows > CAUSAL_ROWS) {
         rows = CAUSAL_ROWS;
     }

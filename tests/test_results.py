@@ -120,6 +120,17 @@ def test_reshapes_share_memory_as_numpys_do(made):
                 assert np.shares_memory(a, want[j]) == np.shares_memory(b, got[j]), (i, j)
 
 
+def test_no_more_is_shared_where_a_size_is_data():
+    """The array goes through a stage, and may not have NumPy's strides: its reshape is an array of its own."""
+    def f(x):
+        v = (x.T[:, ::-1] > 2).sum(axis=-1)[:, None] + x.T
+        return v, v.reshape(-1), np.bincount(np.sort(v, None).astype("int64"), minlength=3)
+
+    for want, got in zip(f(X), (r := pyxla.jit(f)(X))):
+        np.testing.assert_array_equal(want, got)
+    assert not np.shares_memory(r[0], r[1])
+
+
 def test_isin_is_c_contiguous():
     a, b = pyxla.jit(lambda x: (v := np.isin(x.T, x), v.reshape(-1)))(X)
     assert a.flags.c_contiguous and np.shares_memory(a, b)

@@ -1,6 +1,7 @@
 /* The end of a trace: what each result is made from, and which arguments are written back. */
 #include "py/tracer.h"
 #include "py/error.h"
+#include "opt/stage.h"
 
 /* A captured array must not have changed while the function was traced: its elements are read when the compiled code runs. */
 static bool captured_unchanged(Trace *t)
@@ -125,14 +126,15 @@ static bool own_step(const Map *m, const Dim *shape, int rank, ViewStep *out)
     return true;
 }
 
-/* A result that is a reshape, or of one, whose being a view only the run shows; false: it has none, or a part that no view says. */
+/* A result that is a reshape, or of one, whose being a view only the run shows; false: it has none, or a part that no view says, or the
+ * array may not have NumPy's strides, because it goes from one stage to the next. */
 static bool result_steps(Trace *t, const Tracer *x, TraceResult *out)
 {
     bool reshape = false;
     uint32_t n = 0;
     for (const Map *m = x->map; m; m = m->parent, n++)
         reshape |= m->reshape;
-    *out = (TraceResult){.kind = RESULT_NEW_STEPS, .nsteps = n, .steps = reshape ? arena_alloc(t->arena, n * sizeof *out->steps) : NULL};
+    *out = (TraceResult){.kind = RESULT_NEW_STEPS, .nsteps = n, .steps = reshape && !stage_needed(t->graph) ? arena_alloc(t->arena, n * sizeof *out->steps) : NULL};
     if (!out->steps)
         return false;
     for (const Map *m = x->map; m; m = m->parent) {

@@ -53,6 +53,9 @@ def lanes_of(level, dtype, times=1):
 
 
 def check(driver, kernel, level, ulps=0, ranges=None):
+    """Equal bits from the interpreter and the code; but sums of floats, which the code adds up in spans (gen/spans.c) and the interpreter in order, differ in rounding."""
+    if any(line.startswith("state") and line.split()[2:] in (["sum", "f32"], ["sum", "f64"]) for line in kernel.text().splitlines()):
+        ulps = max(ulps, 32)
     want = run(driver, kernel, None)
     got = run(driver, kernel, level, ranges, at_end=hash(kernel.text()) % 2 == 0)
     for i, (a, b) in enumerate(zip(got, want)):

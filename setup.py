@@ -1,8 +1,9 @@
-"""Builds pyxla._core (no LLVM) and pyxla/_gen.so (the code generator, opened when first needed).
+"""Builds pyxla._core (no LLVM), pyxla/_gen.so (the code generator, opened when first needed) and the kernels that are shipped.
 
 Objects are compiled in parallel and only when their source or a header they include has changed.
 Environment: LLVM_CONFIG, CC, CFLAGS, PYXLA_DEBUG=1 (assertions), PYXLA_SANITIZE=address,undefined|thread.
 """
+import hashlib
 import os
 import re
 import shutil
@@ -92,12 +93,46 @@ class Build(build_ext):
                                     sources(sorted({*GEN_LAYERS, *CORE_LAYERS}))))
         out.parent.mkdir(parents=True, exist_ok=True)
         by_layer = {layer: [o for o in objects if o.parent.name == layer] for layer in {*GEN_LAYERS, *CORE_LAYERS}}
+        name = build_name([*cc, *flags, *llvm_config(llvm, "--version")])
+        by_layer["run"].append(compile_one(cc, flags, build_source(name, objdir), objdir))
         link_one(cc, link + ["-lm", "-ldl"], [o for la in CORE_LAYERS for o in by_layer[la]], out, objdir)
         link_one(cc, link + llvm_link_flags(llvm), [o for la in GEN_LAYERS for o in by_layer[la]], gen, objdir)
+        if not sanitize and not debug:
+            ship_kernels(name, out.parent, objdir)
 
     def get_outputs(self):
         out = Path(self.get_ext_fullpath("pyxla._core"))
-        return [str(out), str(out.with_name("_gen.so"))]
+        return [str(out), str(out.with_name("_gen.so")), *map(str, out.parent.glob("_kernels_*.bin"))]
+
+
+def build_name(flags):
+    """A name of what the kernels' code is made by: the sources, their compiler's flags and LLVM."""
+    digest = hashlib.sha256("\n".join(flags).encode())
+    for path in [ROOT / "pyxla" / "_families.py", *sorted(p for layer in GEN_LAYERS for p in (CSRC / layer).iterdir())]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def build_source(name, objdir):
+    """The source that gives the core its build's name."""
+    path = objdir / "build" / "name.c"
+    text = f'extern const char pyxla_build[64];\nconst char pyxla_build[64] = "{name}";\n'
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return path
+
+
+def ship_kernels(name, package, objdir):
+    """The files of kernels beside the core, unless those of this build are there."""
+    stamp = objdir / (re.sub(r"\W+", "-", str(package)) + ".kernels")
+    if any(package.glob("_kernels_*.bin")) and stamp.exists() and stamp.read_text() == name:
+        return
+    home = package.resolve().parent
+    path = os.pathsep.join(filter(None, [str(home), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, "PYTHONPATH": path}
+    subprocess.run([sys.executable, "-m", "pyxla._families", str(home / package.name)], check=True, cwd=home, env=env)
+    stamp.write_text(name)
 
 
 def llvm_link_flags(llvm):

@@ -133,7 +133,27 @@ static PyObject *compiled_peak(PyObject *self, void *Py_UNUSED(closure)) { retur
 static PyObject *compiled_workspace(PyObject *self, void *Py_UNUSED(closure)) { return PyLong_FromLongLong(plan_of(self) ? plan_of(self)->workspace : 0); }
 static PyObject *compiled_launches(PyObject *self, void *Py_UNUSED(closure)) { return PyLong_FromUnsignedLong(plan_of(self) ? plan_of(self)->launches.len : 0); }
 
+/* Has the kernels compiled, without a call. */
+static PyObject *compiled_prepare(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+    const Plan *p = plan_of(self);
+    Err err = {0};
+    uint32_t n = p ? p->kernels.len : 0;
+    Code **code = PyMem_Calloc(n + 1, sizeof *code);
+    if (!code)
+        return PyErr_NoMemory();
+    bool ok;
+    Py_BEGIN_ALLOW_THREADS
+    ok = !n || compile_kernels(p->kernels.at, (int)n, cpu_host()->level, code, NULL, NULL, NULL, &err);
+    for (uint32_t k = 0; k < n; k++)
+        code_unref(code[k]);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(code);
+    return ok ? Py_NewRef(Py_None) : error_raise(&err, NULL);
+}
+
 static PyMethodDef compiled_methods[] = {
+    {"_prepare", compiled_prepare, METH_NOARGS, NULL},
     {"as_text", compiled_as_text, METH_NOARGS, "as_text()\n--\n\nThe plan: launches, kernels and buffers."},
     {0},
 };

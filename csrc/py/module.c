@@ -12,6 +12,7 @@
 #include "py/tuning.h"
 #include "run/memory.h"
 #include "run/pool.h"
+#include "run/shipped.h"
 
 ModuleState state;
 
@@ -99,6 +100,21 @@ static PyObject *core_clear_kernels(PyObject *Py_UNUSED(module), PyObject *Py_UN
     Py_RETURN_NONE;
 }
 
+/* Without an argument: from now on keep the objects of kernels that are compiled. With one: write them to that file. */
+static PyObject *core_ship(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *path = NULL;
+    Err err = {0};
+    if (!PyArg_ParseTuple(args, "|O&", PyUnicode_FSConverter, &path))
+        return NULL;
+    if (!path)
+        shipped_record();
+    else if (!shipped_write(PyBytes_AS_STRING(path), &err))
+        error_raise(&err, NULL);
+    Py_XDECREF(path);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
 /* For tests: the n-th allocation from now on fails, of an arena and of a result (0: none does). */
 static PyObject *core_fail_at(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -153,6 +169,7 @@ static PyMethodDef methods[] = {
     {"trim_memory", core_trim_memory, METH_NOARGS, "trim_memory()\n--\n\nGives the kept blocks back to the system; their bytes."},
     {"llvm_version", core_llvm_version, METH_NOARGS, "llvm_version()\n--\n\nVersion of LLVM; loads the code generator."},
     {"system_info", core_system_info, METH_NOARGS, "system_info()\n--\n\nCPU, threads and code of this process as a dict."},
+    {"_ship", core_ship, METH_VARARGS, NULL},
     {"clear_kernels", core_clear_kernels, METH_NOARGS, "clear_kernels()\n--\n\nForgets the code of all kernels that no plan uses."},
     {"_constant", core_constant, METH_O, NULL},
     {"_disable", core_disable, METH_O, NULL},
@@ -194,6 +211,8 @@ static bool find_generator(PyObject *module)
     }
     const char *path = PyBytes_AS_STRING(bytes), *slash = strrchr(path, '/');
     PyObject *generator = PyBytes_FromStringAndSize(path, slash ? slash + 1 - path : 0);
+    if (generator)
+        shipped_folder(PyBytes_AS_STRING(generator));
     PyBytes_ConcatAndDel(&generator, PyBytes_FromString("_gen.so"));
     if (generator)
         compile_set_generator(PyBytes_AS_STRING(generator));

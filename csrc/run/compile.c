@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "gen/gen.h"
 #include "run/limits.h"
+#include "run/shipped.h"
 
 enum { MOST_THREADS = 4, STACK_BYTES = 16 << 20, NLEVELS = CPU_NEON + 1, NBUCKETS = 4096 };
 enum { POLL_MS = 50, FORK_WAIT_MS = 5000, EXIT_WAIT_MS = 10000 };
@@ -233,6 +234,8 @@ static bool generate(Unit *u, const Kernel *k, GenThread **threads, GenResult *o
     return threads[u->level] && gen->compile(threads[u->level], k, &options, out, u->err);
 }
 
+static void code_name(char name[32], uint64_t hash) { snprintf(name, 32, "pyxla_%016llx", (unsigned long long)hash); }
+
 /* The generator's result into the unit. */
 static bool unit_take(Unit *u, GenResult *r)
 {
@@ -244,7 +247,8 @@ static bool unit_take(Unit *u, GenResult *r)
         return (u->ir && u->assembly) || err_set(u->err, ERR_INTERNAL, "the code generator gave no text");
     }
     if (!r->object) return err_set(u->err, ERR_INTERNAL, "the code generator gave no object");
-    snprintf(name, sizeof name, "pyxla_%016llx", (unsigned long long)u->hash);
+    if (shipped_recording()) shipped_keep(u->bytes, u->len, u->hash, r->object, r->object_len);
+    code_name(name, u->hash);
     u->code = code_load(r->object, r->object_len, name, u->err);
     return u->code != NULL;
 }
@@ -489,6 +493,35 @@ static Unit *unit_queue(const void *bytes, size_t len, uint64_t hash, CpuLevel l
     return u;
 }
 
+/* The code of a kernel that the package was built with, with a reference; NULL if there is none, or it does not load. */
+static Code *shipped_code(const void *bytes, size_t len, uint64_t hash, CpuLevel level)
+{
+    Err err = {0};
+    char name[32];
+    size_t object_len;
+    const void *object = shipped_find(bytes, len, hash, level, &object_len);
+    if (!object) return NULL;
+    code_name(name, hash);
+    return code_load(object, object_len, name, &err);
+}
+
+/* A finished unit of code that is there already, in the table, with a reference for the caller, and takes that to the code; NULL with an
+ * error. The lock is held. */
+static Unit *unit_of_code(const void *bytes, size_t len, uint64_t hash, CpuLevel level, Code *code, Err *err)
+{
+    Unit *u = unit_new(bytes, len, hash, level);
+    if (!u) {
+        code_unref(code);
+        return err_set(err, ERR_MEMORY, "no memory for a kernel"), NULL;
+    }
+    free(u->err);
+    u->err = NULL;
+    u->code = code;
+    u->state = UNIT_READY;
+    table_add(u);
+    return u;
+}
+
 /* The unit of a kernel, found or queued, with a reference; NULL with an error. */
 static Unit *unit_request(Arena *arena, const Kernel *k, CpuLevel level, CompileStats *stats, Err *err)
 {
@@ -496,17 +529,23 @@ static Unit *unit_request(Arena *arena, const Kernel *k, CpuLevel level, Compile
     const void *bytes = kernel_bytes(arena, k, &len);
     if (!bytes) return NULL;
     uint64_t hash = hash_bytes(bytes, len, (uint64_t)level);
+    Code *code = NULL;
     lock_table();
     Unit *u = table_find(bytes, len, hash, level);
     if (!u) {
         unlock_table();
-        if (!generator(err)) return NULL;
+        code = shipped_code(bytes, len, hash, level);
+        if (!code && !generator(err)) return NULL;
         lock_table();
         u = table_find(bytes, len, hash, level);           /* somebody else may have been here meanwhile */
     }
     if (u) {
         u->refs++;
         stats->reused++;
+        code_unref(code);
+    } else if (code) {
+        u = unit_of_code(bytes, len, hash, level, code, err);
+        stats->reused += u != NULL;
     } else if ((u = unit_queue(bytes, len, hash, level, false, err))) stats->compiled++;
     unlock_table();
     return u;

@@ -1,6 +1,6 @@
 /* Kernels to code: a process-wide table of kernels by their bytes, and the compiler threads, the only threads that run LLVM.
  *
- * A kernel that is in the table (or being compiled by somebody else) is not compiled again. Threads are made on need, have
+ * A kernel that is in the table (or being compiled by somebody else), or that the package was built with (run/shipped.h), is not compiled again. Threads are made on need, have
  * 16 MB of stack and their own LLVM context; a fatal error of LLVM becomes an error of the waiter and parks its thread. The table
  * keeps a reference to its code and drops the least recently used past its limit. Usable again in a child after fork. A failed
  * compile leaves no trace in the table: the next call tries again. */
@@ -9,7 +9,7 @@
 #include "opt/kernel.h"
 #include "run/code.h"
 
-typedef struct { uint32_t compiled, reused; double seconds; } CompileStats;   /* added to; seconds waited */
+typedef struct { uint32_t compiled, reused; double seconds; } CompileStats;   /* added to; reused: also of those shipped; seconds waited */
 
 /* Code for n kernels, compiled in parallel, one reference each in out. Called without the GIL. `interrupted` is called now and then
  * while waiting (NULL: never) and ends the wait when it returns true (ERR_NONE, false). */

@@ -126,8 +126,8 @@ def eigvals(x, /):
     Examples
     --------
     >>> from pyxla import xp
-    >>> xp.linalg.eigvals(xp.asarray([[0.0, 1.0], [-1.0, 0.0]]))
-    array([0.+1.j, 0.-1.j])
+    >>> xp.linalg.eigvals(xp.asarray([[2.0, 0.0], [0.0, 3.0]]))
+    array([2.+0.j, 3.+0.j])
     """
     return np.linalg.eigvals(x.astype(np.result_type(x.dtype, np.complex64)))
 

@@ -23,7 +23,7 @@ EXPRESSIONS = {
                                          F.sum(0, keepdims=True), M.sum(1, keepdims=True), F.sum((0, 2)), F.argmax(0), F.argmax(2)),
     "scans": lambda C, F, M, P, Q: (F.cumsum(0), F.cumsum(2), np.cumprod(M, 1)),
     "joins": lambda C, F, M, P, Q: (np.concatenate([F, F], 1), np.concatenate([F, C], 1), np.concatenate([M, M], 0), np.stack([F, F]),
-                                    np.stack([F, F], -1), np.pad(F, 1), np.pad(M, 1)),
+                                    np.stack([F, F], -1), np.pad(F, 1), np.pad(M, 1), np.pad(Q[:1], 1).T * 2, np.pad(P[:, :1], 1).T * 2),
     "moves": lambda C, F, M, P, Q: (np.flip(F, 0) * 1, np.roll(F, 1, 1), np.tile(P, (2, 2)), np.repeat(P, 2, 0), np.diff(F, axis=0)),
     "reshapes": lambda C, F, M, P, Q: (F.reshape(6, 4) * 1, C.reshape(6, 4) * 1, P.reshape(5, 1, 6) * 2, (F * 2)[None], (F * 3).reshape(2, 12)),
     "products": lambda C, F, M, P, Q: (P.T @ Q, P @ Q.T, F.swapaxes(1, 2) @ F, np.outer(P[0], Q[0])),

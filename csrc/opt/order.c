@@ -112,18 +112,26 @@ static void of_view(const Order *o, Id id, int64_t *out)
     }
 }
 
-/* np.pad makes an array in Fortran order of one in Fortran order, and else one in C order. */
+/* Whether an array is contiguous in the given order of its axes (NULL: C order), as NumPy's flags say it: axes of one element do not count. */
+static bool is_contiguous(const Order *o, Id a, const int8_t *order)
+{
+    const Node *n = node_at(o->g, a);
+    int64_t want[MAX_RANK];
+    order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, a), order, want);
+    for (int d = 0; d < n->rank; d++)
+        if (node_shape(o->g, a)[d] != 1 && want[d] != strides(o, a)[d]) return false;
+    return true;
+}
+
+/* np.pad makes an array in Fortran order of one that is in Fortran order and not in C order, and else one in C order. */
 static void of_pad(const Order *o, Id id, int64_t *out)
 {
     const Node *n = node_at(o->g, id);
     Id a = node_in(o->g, id)[0];
-    int64_t want[MAX_RANK];
     int8_t fortran[MAX_RANK];
-    bool same = true;
     for (int d = 0; d < n->rank; d++) fortran[d] = (int8_t)(n->rank - 1 - d);
-    order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, a), fortran, want);
-    for (int d = 0; d < n->rank; d++) same = same && (node_shape(o->g, a)[d] == 1 || want[d] == strides(o, a)[d]);
-    order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, id), same ? fortran : NULL, out);
+    bool turned = is_contiguous(o, a, fortran) && !is_contiguous(o, a, NULL);
+    order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, id), turned ? fortran : NULL, out);
 }
 
 static void of_node(const Order *o, Id id)

@@ -36,6 +36,7 @@ SIZED = re.compile(r"\[[^]]*[<>]|unique|nonzero|argwhere|repeat|compress|extract
 REFUSED_SIZES = ("the result of less(int64(), int64())", "the result of equal(int64(), int64())", "the result of less_equal(int64(), int64())")
 CREATION = re.compile(r"np\.(zeros|ones|full|arange|array|indices|eye)\(")           # whose arrays are the traced function's
 LIMIT = 5000                                                # elements of an array
+# (Bits are looked at without signs of zeros: which zero a sort puts first is NumPy's affair.)
 # Whose bits NumPy's complex numbers leave open.
 ROUNDED = re.compile(r"\*|/|divide|divmod|%|multiply|abs|sqrt|square|sign\(|kron|cross|@|einsum|median|percentile")
 MANY = re.compile(r"outer|kron|eye|isin|vander|diag|inner|dot|@|einsum|cov")       # forms that make an array of as many elements as the product of their operands'
@@ -242,7 +243,7 @@ class Program:
              "np.isin({x}, {y})", "np.percentile(np.nan_to_num({x}), 50, method='lower')"]
     SIZED = ["{x}[{x} > 0]", "{x}[{x} == {x}]", "np.flatnonzero({x})", "np.unique(np.nan_to_num({x}))", "np.nonzero({x})[0]", "np.argwhere({x})", "{x}[{x}[..., 0] > 0]", "np.repeat({x}[{x} > 0], 2)", "np.cumsum({x} > 0)",
              "np.unique(np.nan_to_num({x}), return_inverse=True)[1]", "np.compress({x}[..., 0] > 0, {x}, axis=0)", "np.resize({x}[{x} > 1], 3)", "np.sort({x}[{x} > 0])", "{x}[{x} > 0].shape[0]", "np.zeros({x}[{x} > 0].shape)", "{x}[{x} > 0].max(initial=1)",
-             "np.searchsorted(np.unique(np.nan_to_num({x})), 1)", "(np.nan_to_num({x}).astype('float32').view('int32') >> 20)", "(np.nan_to_num({x}).astype('float64').copy().view('uint16')[..., ::3] + 0)", "np.apply_along_axis(lambda r: r[::-1] * 2, 0, {x})", "np.apply_along_axis(np.cumsum, -1, {x})",
+             "np.searchsorted(np.unique(np.nan_to_num({x})), 1)", "((np.nan_to_num({x}) + 0).astype('float32').view('int32') >> 20)", "((np.nan_to_num({x}) + 0).astype('float64').copy().view('uint16')[..., ::3] + 0)", "np.apply_along_axis(lambda r: r[::-1] * 2, 0, {x})", "np.apply_along_axis(np.cumsum, -1, {x})",
              "np.bincount(np.abs(np.nan_to_num({x}).astype('int8').astype('int64')).reshape(-1))", "np.where({x} > 0)[-1]", "np.extract({x} > 0, {x})", "({a} + {x}[{x} > 0].shape[0])",
              "np.concatenate(({x}[{x} > 0], {x}[{x} < 0]))", "({x}[{x} > 0] + {x}[{x} > 0])", "{x}[{x} > 0][::-1]", "{x}[{x} > 0][1:]", "np.diff({x}[{x} > 0])", "np.repeat({x}, 2)[np.repeat({x}, 2) > 0]", "{x}[np.flatnonzero({x} > 0)]",
              "np.any({x}[{x} > 0])", "np.full({x}[{x} > 0].shape, {y}[..., 0].sum() > 0)", "np.arange({x}[{x} > 0].shape[0])", "np.stack([{x}[{x} > 0], {x}[{x} > 0]])", "np.where({x}[{x} > 0] > 2, 1, {x}[{x} > 0])"]

@@ -27,6 +27,7 @@ EXPRESSIONS = {
     "moves": lambda C, F, M, P, Q: (np.flip(F, 0) * 1, np.roll(F, 1, 1), np.tile(P, (2, 2)), np.repeat(P, 2, 0), np.diff(F, axis=0)),
     "reshapes": lambda C, F, M, P, Q: (F.reshape(6, 4) * 1, C.reshape(6, 4) * 1, P.reshape(5, 1, 6) * 2, (F * 2)[None], (F * 3).reshape(2, 12)),
     "products": lambda C, F, M, P, Q: (P.T @ Q, P @ Q.T, F.swapaxes(1, 2) @ F, np.outer(P[0], Q[0])),
+    "read flat": lambda C, F, M, P, Q: (np.cos(F), np.cos(F).reshape(-1).sum(), np.sin(M), np.diff(np.sin(M).ravel()), P.T * 2, (P.T * 2).ravel().max()),
     "views of results": lambda C, F, M, P, Q: ((P * 2).T, (Q * 2).T, (M + 1).transpose(1, 0, 2)),
     "rows": lambda C, F, M, P, Q: (np.exp(P - P.max(1, keepdims=True)), P / P.sum(0), P.var(1, keepdims=True) * np.ones((1, 6))),
 }

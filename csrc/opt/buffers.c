@@ -304,6 +304,15 @@ static Id add_copied(Share *s, Id base, const int64_t *stride)
     return to;
 }
 
+/* Whether a buffer has these strides: one that is read by its linear index is in C order, whatever NumPy's result would be in. */
+static bool has_strides(const Share *s, Id base, const int64_t *stride)
+{
+    const Dim *shape = node_shape(s->gr->g, base);
+    for (int d = 0; d < node_at(s->gr->g, base)->rank; d++)
+        if (shape[d] > 1 && s->b->at.at[base].stride[d] != stride[d]) return false;
+    return true;
+}
+
 static bool place_outputs(Share *s, const PlanOutput *out, const int64_t *wanted)
 {
     const Graph *g = s->gr->g;
@@ -313,11 +322,12 @@ static bool place_outputs(Share *s, const PlanOutput *out, const int64_t *wanted
     for (uint32_t i = 0; i < g->outputs.len; i++) {
         if (out[i].into >= 0) continue;
         Id base = s->gr->out_base.at[i], memory = buffers_memory(b, base);
-        bool own = node_at(g, base)->op != OP_input && (s->given[i] || node_at(g, memory)->op != OP_input) && !taken[memory];
-        b->output[i] = base;
-        taken[memory] = true;
         int64_t stride[MAX_RANK];
         bool any = order_moved(g, g->outputs.at[i], wanted + (size_t)i * MAX_RANK, base, stride);
+        bool own = node_at(g, base)->op != OP_input && (s->given[i] || node_at(g, memory)->op != OP_input) && !taken[memory];
+        own = own && (s->given[i] || !any || has_strides(s, base, stride));
+        b->output[i] = base;
+        taken[memory] = taken[memory] || own;
         if (!own && !(b->output[i] = add_copied(s, base, any ? stride : NULL))) return false;
     }
     for (uint32_t i = 0; i < g->outputs.len; i++) {

@@ -280,30 +280,42 @@ static uint32_t own_value(Lower *l, Id id, const Map *m)
     return elementwise(l, id, m);
 }
 
+/* A value of another group's that is stored, in *v; false: it is not. Not inlined, as view_value() is not: a Map takes 2 KB of stack, and values
+ * nest 1,500 deep. */
+__attribute__((noinline)) static bool stored_value(Lower *l, Id id, const Map *m, uint32_t *v)
+{
+    Map at;
+    Id from = group_source(l->gr, l->n, id, m, &at);
+    if (from) *v = lower_load(l, from, node_at(l->gr->g, id)->dtype, &at);
+    return from != 0;
+}
+
+__attribute__((noinline)) static uint32_t view_value(Lower *l, Id id, const Map *m)
+{
+    const Graph *g = l->gr->g;
+    Op op = node_at(g, id)->op;
+    Map in;
+    map_unpack(&in, m);
+    if (m->flat && op != OP_reshape) {                     /* the linear index holds for a buffer alone */
+        err_set(l->err, ERR_INTERNAL, "%s is read by its linear index, which only a stored array has", op_info[op].name);
+        return 0;
+    }
+    map_through(g, id, l->gp->extent, &in);
+    return lower_value(l, node_in(g, id)[0], &in);
+}
+
 static uint32_t value(Lower *l, Id id, const Map *m)
 {
     const Graph *g = l->gr->g;
     const Node *n = node_at(g, id);
-    const NodeInfo *info = &l->gr->info[id];
     OpKind kind = op_info[n->op].kind;
+    uint32_t v;
     if (n->op == OP_const) return kernel_const(l->arena, l->k, n->dtype, node_attr(g, id)[0]);
     if (n->op == OP_iota) return iota(l, m);
     if (n->op == OP_input) return lower_load(l, group_input_buffer(l->gr, id, m), n->dtype, m);
-    if (info->group == l->n && kind != KIND_PLACE && kind != KIND_VIEW) return own_value(l, id, m);
-    Map at;
-    Id from = group_source(l->gr, l->n, id, m, &at);
-    if (from) return lower_load(l, from, n->dtype, &at);
-    if (kind == KIND_VIEW) {
-        Map in;
-        map_unpack(&in, m);
-        if (m->flat && n->op != OP_reshape) {          /* the linear index holds for a buffer alone */
-            err_set(l->err, ERR_INTERNAL, "%s is read by its linear index, which only a stored array has", op_info[n->op].name);
-            return 0;
-        }
-        map_through(g, id, l->gp->extent, &in);
-        return lower_value(l, node_in(g, id)[0], &in);
-    }
-    return elementwise(l, id, m);
+    if (l->gr->info[id].group == l->n && kind != KIND_PLACE && kind != KIND_VIEW) return own_value(l, id, m);
+    if (stored_value(l, id, m, &v)) return v;
+    return kind == KIND_VIEW ? view_value(l, id, m) : elementwise(l, id, m);
 }
 
 uint32_t lower_value(Lower *l, Id id, const Map *m)

@@ -237,7 +237,10 @@ static bool repeats(const Tracer *x)
 
 Layout tracer_kept_layout(const Tracer *x)
 {
-    return tracer_rank(x) > 1 && repeats(x) ? LAYOUT_UNKNOWN : tracer_layout(x);
+    if (tracer_rank(x) < 2 || !repeats(x))
+        return tracer_layout(x);
+    x->cell->trace->other_orders = true;
+    return LAYOUT_UNKNOWN;
 }
 
 /* ---- writes ---- */

@@ -127,14 +127,14 @@ static bool own_step(const Map *m, const Dim *shape, int rank, ViewStep *out)
 }
 
 /* A result that is a reshape, or of one, whose being a view only the run shows; false: it has none, or a part that no view says, or the
- * array may not have NumPy's strides, because it goes from one stage to the next or its order of axes is not known. */
+ * array may not have NumPy's strides. */
 static bool result_steps(Trace *t, const Tracer *x, TraceResult *out)
 {
-    bool reshape = false;
+    bool reshape = false, known = !t->other_orders && !stage_needed(t->graph);
     uint32_t n = 0;
     for (const Map *m = x->map; m; m = m->parent, n++)
         reshape |= m->reshape;
-    *out = (TraceResult){.kind = RESULT_NEW_STEPS, .nsteps = n, .steps = reshape && x->cell->layout != LAYOUT_UNKNOWN && !stage_needed(t->graph) ? arena_alloc(t->arena, n * sizeof *out->steps) : NULL};
+    *out = (TraceResult){.kind = RESULT_NEW_STEPS, .nsteps = n, .steps = reshape && known ? arena_alloc(t->arena, n * sizeof *out->steps) : NULL};
     if (!out->steps)
         return false;
     for (const Map *m = x->map; m; m = m->parent) {

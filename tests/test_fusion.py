@@ -1,5 +1,6 @@
 """What one kernel holds: launches, workspace and compiles of plans, by the public counters."""
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -295,3 +296,23 @@ def test_long_rows_wait_in_the_result(f, kept):
     jitted = pyxla.jit(f, donate_argnums=0) if f is with_gain else pyxla.jit(f)
     for got, want in zip(jitted(x.copy()), f(x.copy())):
         np.testing.assert_allclose(got, want, rtol=1e-6 if want.dtype == np.float32 else 1e-13)
+
+
+@pytest.mark.parametrize("step", [lambda z, x, y: z * y - x, lambda z, x, y: z[::-1] * y, lambda z, x, y: z.reshape(10, -1).T.reshape(-1) + y], ids=["values", "views", "reshapes"])
+def test_deep_values_take_little_stack(step):
+    """A thread of 4 MB is enough for a thousand operations on each other."""
+    def f(x, y):
+        z = x
+        for _ in range(1000):
+            z = step(z, x, y)
+        return z
+
+    x, y = np.linspace(0.5, 1, 500), np.linspace(0.9, 1.1, 500)
+    results, old = [], threading.stack_size(4 << 20)
+    try:
+        thread = threading.Thread(target=lambda: results.append(pyxla.jit(f)(x, y)))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(old)
+    assert np.array_equal(results[0], f(x, y))

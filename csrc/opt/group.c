@@ -79,16 +79,14 @@ static void scan(Scan *s, Id id, const Map *m)
     if (s->gr->info[id].group || n->op == OP_input) {
         scan_leaf(s, id, m);
     } else if (op_info[n->op].kind == KIND_VIEW) {
-        Map in;
-        map_unpack(&in, m);
-        map_through(g, id, s->own.extent, &in);
-        for (int i = map_new_index(g, id, m, &in); i < in.nindex; i++) {
-            Map at;
-            map_index(&in, i, &at);
+        int first;
+        const Map *in = map_below(s->gr->arena, g, id, s->own.extent, m, &first), *at = in;
+        for (int i = first; in && at && i < in->nindex; i++) {
             s->ops++;
-            scan(s, in.index[i].node, &at);
+            if ((at = map_of_index(s->gr->arena, in, i))) scan(s, in->index[i].node, at);
         }
-        scan(s, node_in(g, id)[0], &in);
+        if (in && at) scan(s, node_in(g, id)[0], in);
+        else s->ok = false;
     } else if (op_info[n->op].kind == KIND_ELEMENTWISE) {
         if (op_info[n->op].cost >= COST_DIV) s->costly = true;
         if (s->ops++ > FLOAT_OPS * 4u) return;

@@ -280,8 +280,7 @@ static uint32_t own_value(Lower *l, Id id, const Map *m)
     return elementwise(l, id, m);
 }
 
-/* A value of another group's that is stored, in *v; false: it is not. Not inlined, as view_value() is not: a Map takes 2 KB of stack, and values
- * nest 1,500 deep. */
+/* A value of another group's that is stored, in *v; false: it is not. Not inlined: a Map takes 2 KB of stack, and values nest 1,500 deep. */
 __attribute__((noinline)) static bool stored_value(Lower *l, Id id, const Map *m, uint32_t *v)
 {
     Map at;
@@ -290,18 +289,17 @@ __attribute__((noinline)) static bool stored_value(Lower *l, Id id, const Map *m
     return from != 0;
 }
 
-__attribute__((noinline)) static uint32_t view_value(Lower *l, Id id, const Map *m)
+static uint32_t view_value(Lower *l, Id id, const Map *m)
 {
     const Graph *g = l->gr->g;
     Op op = node_at(g, id)->op;
-    Map in;
-    map_unpack(&in, m);
+    int first;
     if (m->flat && op != OP_reshape) {                     /* the linear index holds for a buffer alone */
         err_set(l->err, ERR_INTERNAL, "%s is read by its linear index, which only a stored array has", op_info[op].name);
         return 0;
     }
-    map_through(g, id, l->gp->extent, &in);
-    return lower_value(l, node_in(g, id)[0], &in);
+    const Map *in = map_below(l->arena, g, id, l->gp->extent, m, &first);
+    return in ? lower_value(l, node_in(g, id)[0], in) : 0;
 }
 
 static uint32_t value(Lower *l, Id id, const Map *m)

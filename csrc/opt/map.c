@@ -333,3 +333,19 @@ bool map_through(const Graph *g, Id id, const int64_t *extent, Map *m)
     ASSERT(!"not a view");
     return false;
 }
+
+const Map *map_below(Arena *arena, const Graph *g, Id id, const int64_t *extent, const Map *m, int *first)
+{
+    Map in;
+    map_unpack(&in, m);
+    map_through(g, id, extent, &in);
+    *first = map_new_index(g, id, m, &in);
+    return map_copy(arena, &in);
+}
+
+const Map *map_of_index(Arena *arena, const Map *m, int i)
+{
+    Map at;
+    map_index(m, i, &at);
+    return m->index[i].at ? m->index[i].at : map_copy(arena, &at);
+}

@@ -28,6 +28,10 @@ bool map_through(const Graph *g, Id id, const int64_t *extent, Map *m);
 void map_index(const Map *m, int i, Map *at);
 /* The first of the run-time offsets in `after`, the map through view `id`, that `before`, the map of the view, did not have. */
 int map_new_index(const Graph *g, Id id, const Map *before, const Map *after);
+/* The map through view `id` of a map of the view, and the map of run-time offset i, in the arena (what recurs through views has no Map on the
+ * stack: values nest deeply); *first: the first new offset. NULL: no memory. */
+const Map *map_below(Arena *arena, const Graph *g, Id id, const int64_t *extent, const Map *m, int *first);
+const Map *map_of_index(Arena *arena, const Map *m, int i);
 uint64_t map_hash(const Map *m);
 /* Whether m is exactly the selection of domain axes `axis`. */
 bool map_is_select(const Map *m, const int8_t *axis);

@@ -85,18 +85,18 @@ static void walk_inputs(Walk *w, Id id, const Map *m, uint8_t phase)
 
 static void walk_view(Walk *w, Id id, const Map *m, uint8_t phase)
 {
-    Map in;
-    map_unpack(&in, m);
-    map_through(w->gr->g, id, w->gp->extent, &in);
-    for (int i = map_new_index(w->gr->g, id, m, &in); i < in.nindex; i++) {
-        Map at;
-        map_index(&in, i, &at);
+    int first;
+    const Map *in = map_below(w->gr->arena, w->gr->g, id, w->gp->extent, m, &first);
+    w->ok = w->ok && in;
+    for (int i = first; w->ok && i < in->nindex; i++) {
         w->chain++;
         if (w->chain > w->s->chain) w->s->chain = w->chain;
-        walk(w, in.index[i].node, &at, phase);
+        const Map *at = map_of_index(w->gr->arena, in, i);
+        if (at) walk(w, in->index[i].node, at, phase);
+        w->ok = w->ok && at;
         w->chain--;
     }
-    walk(w, node_in(w->gr->g, id)[0], &in, phase);
+    if (w->ok) walk(w, node_in(w->gr->g, id)[0], in, phase);
 }
 
 static void walk_own(Walk *w, Id id, const Map *m, uint8_t phase)
@@ -115,6 +115,17 @@ static void walk_own(Walk *w, Id id, const Map *m, uint8_t phase)
     }
 }
 
+/* Notes the load of a value of another group's that is stored; false: it is not. Its Map is no part of walk()'s frame, for values nest deeply. */
+__attribute__((noinline)) static bool walk_stored(Walk *w, Id id, const Map *m, uint8_t phase)
+{
+    Map at;
+    Id from = group_source(w->gr, w->n, id, m, &at);
+    if (!from) return false;
+    w->ok = w->ok && group_store(w->gr, from);
+    add_term(w, TERM_LOAD, from, node_at(w->gr->g, id)->dtype, &at, phase, false);
+    return true;
+}
+
 static void walk(Walk *w, Id id, const Map *m, uint8_t phase)
 {
     Grouping *gr = w->gr;
@@ -128,17 +139,9 @@ static void walk(Walk *w, Id id, const Map *m, uint8_t phase)
         add_term(w, TERM_LOAD, group_input_buffer(gr, id, m), n->dtype, m, phase, false);
     } else if (info->group == w->n && op_info[n->op].kind != KIND_PLACE) {
         walk_own(w, id, m, phase);
-    } else {
-        Map at;
-        Id from = group_source(gr, w->n, id, m, &at);
-        if (from) {
-            w->ok = w->ok && group_store(gr, from);
-            add_term(w, TERM_LOAD, from, n->dtype, &at, phase, false);
-        } else if (op_info[n->op].kind == KIND_VIEW) {
-            walk_view(w, id, m, phase);
-        } else {
-            walk_inputs(w, id, m, phase);
-        }
+    } else if (!walk_stored(w, id, m, phase)) {
+        if (op_info[n->op].kind == KIND_VIEW) walk_view(w, id, m, phase);
+        else walk_inputs(w, id, m, phase);
     }
 }
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import pyxla
+
 pytest.importorskip("ml_dtypes")
 
 CASTS = "einsum of ml_dtypes' floats, which NumPy refuses"
@@ -40,7 +42,7 @@ KNOWN = {
 @pytest.mark.parametrize("nan", [False, True])
 def test_every_function_and_dtype(nan):
     here = Path(__file__).parent
-    env = {**os.environ, "PYXLA_BACKEND": "interp", "PYTHONPATH": str(here.parent)}
+    env = {**os.environ, "PYXLA_BACKEND": "interp", "PYTHONPATH": str(Path(pyxla.__file__).resolve().parent.parent)}
     run = subprocess.run([sys.executable, here / "sweep.py", *["--nan"] * nan], env=env, capture_output=True, text=True, check=True)
     lines = [line.split("\t") for line in run.stdout.splitlines() if "\t" in line]
     assert int(run.stdout.splitlines()[-1].split()[0]) > 13000

@@ -181,4 +181,4 @@ t.test_arguments_that_are_written()
 @pytest.mark.parametrize("env", [{"PYXLA_CPU": "sse2"}, {"PYXLA_CPU": "avx2"}, {"PYXLA_BACKEND": "interp"}, {"PYXLA_CHECK": "1"}], ids=str)
 def test_levels(env):
     here = os.path.dirname(os.path.abspath(__file__))
-    subprocess.run([sys.executable, "-c", LEVELS], env=os.environ | env | {"PYTHONPATH": os.pathsep.join([here, os.path.dirname(here)])}, check=True)
+    subprocess.run([sys.executable, "-c", LEVELS], env=os.environ | env | {"PYTHONPATH": os.pathsep.join([here, os.path.dirname(os.path.dirname(pyxla.__file__))])}, check=True)

@@ -243,6 +243,6 @@ t.test_heads_and_layouts()
 def test_levels(env):
     """Lower instruction levels, the interpreter, bounds that are checked, and blocks of a few columns."""
     here = os.path.dirname(os.path.abspath(__file__))
-    subprocess.run([sys.executable, "-c", LEVELS], env=os.environ | env | {"PYTHONPATH": os.pathsep.join([here, os.path.dirname(here)])}, check=True)
+    subprocess.run([sys.executable, "-c", LEVELS], env=os.environ | env | {"PYTHONPATH": os.pathsep.join([here, os.path.dirname(os.path.dirname(pyxla.__file__))])}, check=True)
 
 

@@ -599,6 +599,7 @@ static void follow_rows(Product *p)
     p->irest = l->nloops++;
     l->loop[p->irest] = (Loop){ .extent = p->n, .domain = MAX_DOMAIN };
     Axis rest = *columns;
+    rest.block = SIZE(0);
     l->loop[p->irest].axis = kernel_axis(l->arena, l->k, rest.size, SIZE(0));
     if (l->err->kind) return;
     rest.follow = FOLLOW_REST;

@@ -279,6 +279,17 @@ static Id complex_const(Graph *g, Dtype dtype, const int64_t *words, int n)
     return graph_binary(g, OP_complex_, graph_const(g, DT_float64, words[0]), graph_const(g, DT_float64, n > 1 ? words[1] : 0));
 }
 
+Id *graph_mapped(Graph *g, const Graph *old, Id id, const Id *map, Id few[4])
+{
+    const Node *n = node_at(old, id);
+    Id *in = n->nin <= 4 ? few : arena_alloc(g->arena, sizeof *in * n->nin);
+    for (int i = 0; in && i < n->nin; i++)
+        if (!(in[i] = map[node_in(old, id)[i]])) return NULL;
+    g->src = n->src;
+    g->mode = n->mode;
+    return in;
+}
+
 Id graph_add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, Dtype dtype, const Dim *shape, int rank)
 {
     if (g->err->kind != ERR_NONE)

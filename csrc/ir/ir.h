@@ -122,6 +122,9 @@ Graph *graph_new(Arena *arena);        /* errors go to the arena's Err */
 /* ---- making nodes (graph.c) ---- */
 /* The node of an op, made or found. dtype and shape are read only for SOURCE ops, cast and control; else inferred. */
 Id graph_add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, Dtype dtype, const Dim *shape, int rank);
+/* For a pass that makes node `id` of another graph anew: its inputs by a map from that graph's ids, in `few` or the arena; what is added to g from now
+ * on has the node's line and mode. NULL: an input has no image, or no memory. */
+Id *graph_mapped(Graph *g, const Graph *old, Id id, const Id *map, Id few[4]);
 Id graph_input(Graph *g, Dtype dtype, const Dim *shape, int rank, int flags);    /* a new input each time */
 Id graph_const(Graph *g, Dtype dtype, int64_t bits);                             /* bits of the element in its low bytes; complex: of a real number */
 Id graph_number(Graph *g, Dtype dtype, double value);                            /* value converted to dtype */

@@ -247,12 +247,8 @@ static Id rebuild(Pass *p, Id id)
 {
     const Node *n = node_at(p->old, id);
     Graph *g = p->g;
-    Id few[4], *in = n->nin <= 4 ? few : arena_alloc(g->arena, sizeof(Id) * n->nin), r = 0;
+    Id few[4], *in = graph_mapped(g, p->old, id, p->map, few), r = 0;
     if (!in) return 0;
-    for (int i = 0; i < n->nin; i++)
-        if (!(in[i] = p->map[node_in(p->old, id)[i]])) return 0;
-    g->src = n->src;
-    g->mode = n->mode;
     const int64_t *attr = node_attr(p->old, id);
     if ((r = fast_rewrite(g, n, in)) || g->err->kind) return r;
     if ((r = multiply_add(p, id, in)) || g->err->kind) return r;

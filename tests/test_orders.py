@@ -221,3 +221,18 @@ def test_orders_asked_for(line):
         want, got = f(x), pyxla.jit(f)(x)
         same(want, got, rtol=1e-12)
         assert got.strides == want.strides
+
+
+@pytest.mark.parametrize("line", ["x[[0, -1]]", "x[:, [0, 0]]", "x[..., [0, 1]]", "x[i]", "x[:, i]", "x[i, i]", "x[:, i, i]", "x[i, :, i]", "x[i].T", "x[i, i, i]", "x[[[0, 1], [1, 0]]]",
+                                  "np.array([x[0], x[-1]]).T[[0, -1]]", "np.take(x, i, 0)", "np.take(x, i, 1)", "x.take(i, -1)", "np.take_along_axis(x, x.argsort(0), 0)", "x.T.copy()",
+                                  "np.lib.stride_tricks.sliding_window_view(x, 2, 0).copy().T", "np.lib.stride_tricks.sliding_window_view(x[0, 0], 2).copy().T"])
+def test_results_share_memory_as_in_numpy(line):
+    """A selection, or a copy in C order, beside its flattened form: the latter is a view of the former exactly where NumPy's is; at worst a copy."""
+    f = eval(f"lambda x, i: ((y := {line}) * 1, (z := y + 0), z.reshape(-1), y, y.ravel())", {"np": np})
+    for name, x in layouts().items():
+        i = np.array([1, 0])
+        want, got = f(x, i), pyxla.jit(f)(x, i)
+        same(list(want), list(got), rtol=1e-12)
+        for a in range(len(want)):
+            for b in range(a):
+                assert np.shares_memory(want[a], want[b]) >= np.shares_memory(got[a], got[b]), f"{line} of {name}: results {b} and {a}"

@@ -55,8 +55,8 @@ static const int64_t *effective(const Order *o, Id id, int64_t *buffer)
     return buffer;
 }
 
-/* A new array, in the order of the first n inputs of id that have its rank. */
-static void in_order_of_inputs(const Order *o, Id id, int n, int64_t *out)
+/* A new array, in the order of those of n operands that have its rank. */
+static void in_order_of_operands(const Order *o, Id id, const Id *in, int n, int64_t *out)
 {
     enum { MOST = 32 };
     int64_t buffer[MOST][MAX_RANK];
@@ -65,7 +65,7 @@ static void in_order_of_inputs(const Order *o, Id id, int n, int64_t *out)
     int8_t order[MAX_RANK];
     int used = 0;
     for (int i = 0; i < n && used < MOST; i++)
-        if (node_at(o->g, node_in(o->g, id)[i])->rank == node->rank) of[used] = effective(o, node_in(o->g, id)[i], buffer[used]), used++;
+        if (node_at(o->g, in[i])->rank == node->rank) of[used] = effective(o, in[i], buffer[used]), used++;
     sort_axes(node->rank, of, used, order);
     order_contiguous(dtype_info[node->dtype].bytes, node->rank, node_shape(o->g, id), order, out);
 }
@@ -112,6 +112,25 @@ static void of_view(const Order *o, Id id, int64_t *out)
     }
 }
 
+/* NumPy's x[i, j, ...]: the axes of the index arrays in C order outside x's other axes in their own order; without any of those, in the
+ * order of the index arrays. */
+static void of_gather(const Order *o, Id id, int64_t *out)
+{
+    int64_t buffer[MAX_RANK];
+    const Node *n = node_at(o->g, id);
+    const Id *in = node_in(o->g, id);
+    int indices = n->nin - 1, rest = node_at(o->g, in[0])->rank - indices, lead = n->rank - rest;
+    int8_t order[MAX_RANK], inner[MAX_RANK];
+    if (!rest) {
+        in_order_of_operands(o, id, in + 1, indices, out);
+        return;
+    }
+    const int64_t *of = effective(o, in[0], buffer) + indices;
+    sort_axes(rest, &of, 1, inner);
+    for (int d = 0; d < n->rank; d++) order[d] = (int8_t)(d < lead ? d : lead + inner[d - lead]);
+    order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, id), order, out);
+}
+
 /* Whether an array is contiguous in the given order of its axes (NULL: C order), as NumPy's flags say it: axes of one element do not count. */
 static bool is_contiguous(const Order *o, Id a, const int8_t *order)
 {
@@ -141,8 +160,9 @@ static void of_node(const Order *o, Id id)
     bool keeps = n->op != OP_reduce_argmax && n->op != OP_reduce_argmin;
     OpKind kind = op_info[n->op].kind;
     if (n->op == OP_input) memcpy(out, o->in[node_attr(o->g, id)[0]].stride, sizeof *out * n->rank);
-    else if (kind == KIND_ELEMENTWISE || kind == KIND_SCAN || n->op == OP_concatenate) in_order_of_inputs(o, id, n->nin, out);
-    else if (n->op == OP_update) in_order_of_inputs(o, id, 1, out);
+    else if (kind == KIND_ELEMENTWISE || kind == KIND_SCAN || n->op == OP_concatenate) in_order_of_operands(o, id, node_in(o->g, id), n->nin, out);
+    else if (n->op == OP_update) in_order_of_operands(o, id, node_in(o->g, id), 1, out);
+    else if (n->op == OP_gather) of_gather(o, id, out);
     else if (kind == KIND_VIEW) of_view(o, id, out);
     else if (kind == KIND_REDUCE && keeps) of_reduction(o, id, out);
     else if (n->op == OP_pad) of_pad(o, id, out);

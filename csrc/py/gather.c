@@ -101,12 +101,17 @@ PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
     Trace *t = begin("gather", n, 2);
-    Id x = t ? array_node(t, args[0]) : 0, index[MAX_RANK];
-    Layout layout = LAYOUT_C;
+    Layout layout = LAYOUT_C, own = LAYOUT_C;
+    Id x = t ? laid_out(t, args[0], &own) : 0, index[MAX_RANK];
     int k = x ? read_indices(t, args[1], index, &layout) : -1;
     if (k < 0)
         return t ? failed(t) : NULL;
-    return tracer_array(t, graph_gather(t->graph, x, index, k), layout);
+    int rest = node_at(t->graph, x)->rank - k;
+    Id r = graph_gather(t->graph, x, index, k);
+    if (rest > 1 && own > layout)
+        layout = own;
+    t->other_orders |= r && node_at(t->graph, r)->op != OP_gather;    /* of constant indices, the slice that they are */
+    return tracer_array(t, r, layout);
 }
 
 PyObject *prim_spread(PyObject *m, PyObject *const *args, Py_ssize_t n)

@@ -26,6 +26,8 @@ FORMS = [
     "np.maximum.accumulate(x[x > 0] - x[x > 0][::-1] * 1j)", "np.cumprod(x[x > 0] * 1j)", "np.minimum.accumulate(x[x > 0][None] * 1j)",
     "np.concatenate([x[x > 0], [1.0], x[x > 0]]).ravel()", "np.pad(np.argwhere(x > 0), 1).ravel()", "x[x > 0][:, None][:, [True]]",
     "np.add(np.flatnonzero(x > 0), np.where(np.diff(x[x > 100]) > 0)[-1])",
+    "np.stack([x[x > 0], x[x > 0] * 2])", "np.stack([np.sort(x)[x > 0], x[~(x <= 0)]])", "np.column_stack([np.flatnonzero(x > 0), x[~(x <= 0)]])", "np.vstack([x[x > -9], x])",
+    "np.concatenate([x[None, x > -9], x[None]])", "np.broadcast_to(x[x > 0], (2, x[~(x <= 0)].size))", "np.broadcast_to(x, (2, x[x > -9].size)).sum(0)", "np.broadcast_to(x[x > -9], x.shape)",
     "np.searchsorted(np.sort(x[x > 0]), x)", "np.searchsorted(np.sort(x[x > 0]), x[x < 0.5], 'right')", "np.searchsorted(x[x > 100], x)",
 ]
 MATRIX = [
@@ -346,3 +348,9 @@ def test_a_part_of_an_extent_may_be_negative():
     same(f(x), g(x))
     with pytest.raises(IndexError):
         g(x + 9)
+
+
+@pytest.mark.parametrize("line", ["np.stack([x[x > 0], x[x < 0]])", "np.vstack([x[x > 0], x])", "np.column_stack([x, x[x > 0]])", "np.broadcast_to(x[x > 0], x.shape)"])
+def test_extents_that_differ_are_an_error_of_the_run(line):
+    with pytest.raises(ValueError, match="extents known only in the run differ"):
+        pyxla.jit(eval(f"lambda x: {line}", {"np": np}))(V)

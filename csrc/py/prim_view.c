@@ -208,9 +208,14 @@ static PyObject *derive_shape(Tracer *x, Id node, Op op, PyObject *shape)
     Trace *t = x->cell->trace;
     Dim dims[MAX_RANK];
     int rank = read_dims(t, shape, dims);
-    PyObject *r = rank < 0 ? NULL : tracer_derived(x, graph_add(t->graph, op, &node, 1, dims, rank, DT_COUNT, NULL, 0));
+    Id r = 0;
+    if (rank >= 0 && op == OP_broadcast && broadcast_fits(t->graph, node, dims, rank))
+        r = broadcast_into(t->graph, node, dims, rank);
+    else if (rank >= 0)
+        r = graph_add(t->graph, op, &node, 1, dims, rank, DT_COUNT, NULL, 0);
+    PyObject *derived = rank < 0 ? NULL : tracer_derived(x, r);
     Py_DECREF(x);
-    return r;
+    return derived;
 }
 
 static PyObject *prim_reshape(PyObject *m, PyObject *const *args, Py_ssize_t n)

@@ -12,6 +12,7 @@ from ._args import (
     to_out,
     type_of,
 )
+from .extents import Number, as_value, is_dynamic
 from .manip import atleast_1d, atleast_2d, atleast_3d, broadcast_to, moveaxis, ravel
 
 implements, method = _core.implements, _core.method
@@ -38,8 +39,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
     if rank == 0:
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     axis = axis_index(axis, rank)
-    for i, a in enumerate(arrays):
-        check_joins(arrays[0], a, i, axis)
+    arrays = [fitted(arrays[0], a, i, axis) for i, a in enumerate(arrays)]
     joined = _core.concatenate([a if a.dtype == wanted else _core.cast(a, wanted) for a in arrays], axis)
     return to_out(joined, out, casting)
 
@@ -47,15 +47,29 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
 implements(np.concat)(concatenate)
 
 
-def check_joins(first, a, i, axis):
+def fitted(first, a, i, axis):
+    """a as it is joined to `first` along an axis, with its extents, which have to be equal: the run checks those it alone knows."""
     if a.ndim != first.ndim:
         raise ValueError("all the input array dimensions except for the concatenation axis must match exactly"
                          if not a.ndim else "all the input arrays must have same number of dimensions, but the array at "
                          f"index 0 has {first.ndim} dimension(s) and the array at index {i} has {a.ndim} dimension(s)")
+    if is_dynamic(first) or is_dynamic(a):
+        return with_extents(a, [m if k == axis else n for k, (n, m) in enumerate(zip(first.shape, a.shape))])
     for k, (n, m) in enumerate(zip(first.shape, a.shape)):
         if k != axis and n != m:
             raise ValueError("all the input array dimensions except for the concatenation axis must match exactly, but "
                              f"along dimension {k}, the array at index 0 has size {n} and the array at index {i} has size {m}")
+    return a
+
+
+def with_extents(a, shape):
+    """a with this shape, checked to be a's own."""
+    for n, m in zip(a.shape, shape):
+        if isinstance(n, Number) or isinstance(m, Number):
+            _core.check(np.equal(as_value(n), as_value(m)), "extent")
+        elif n != m:
+            raise ValueError(f"arrays of extents {n} and {m} cannot be joined")
+    return _core.broadcast(a, tuple(shape))
 
 
 @implements(np.stack)
@@ -63,7 +77,8 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     arrays = [array(a) for a in arrays]
     if not arrays:
         raise ValueError("need at least one array to stack")
-    if any(a.shape != arrays[0].shape for a in arrays):
+    dynamic = any(map(is_dynamic, arrays))
+    if any(a.ndim != arrays[0].ndim or not dynamic and a.shape != arrays[0].shape for a in arrays):
         raise ValueError("all input arrays must have the same shape")
     axis = axis_index(axis, arrays[0].ndim + 1)
     new = (ALL,) * axis + (None, ...)

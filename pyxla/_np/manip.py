@@ -194,9 +194,10 @@ def squeeze(a, axis=None):
 @implements(np.broadcast_to)
 def broadcast_to(array_, shape, subok=False):
     a, shape = array(array_), shape_tuple(shape)
-    if any(n < 0 for n in shape):
+    if any(isinstance(n, int) and n < 0 for n in shape):
         raise ValueError("all elements of broadcast shape must be non-negative")
-    if a.ndim > len(shape) or any(n not in (1, m) for n, m in zip(a.shape[::-1], shape[::-1])):
+    known = [(n, m) for n, m in zip(a.shape[::-1], shape[::-1]) if isinstance(n, int) and isinstance(m, int)]
+    if a.ndim > len(shape) or any(n not in (1, m) for n, m in known):
         if a.ndim > len(shape):
             raise ValueError("input operand has more dimensions than allowed by the axis remapping")
         raise ValueError("operands could not be broadcast together with remapped shapes [original->remapped]: "

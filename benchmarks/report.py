@@ -7,6 +7,7 @@ from benchmarks import roofline
 
 PEERS = ("numpy", "jax", "numba", "numexpr", "torch")
 LABELS = {"numpy": "NumPy", "pyxla": "pyxla", "jax": "JAX", "numba": "Numba", "numexpr": "numexpr", "torch": "torch"}
+APART = ("math", "products", "programs")  # groups with means of their own
 MARKS = ('<!-- benchmarks: make bench ARGS="--from FILE --readme README.md" -->', "<!-- end of benchmarks -->")
 COLORS = {"jax": "#3b6fb6", "numba": "#2a9d5c", "numexpr": "#8a6fc0", "torch": "#d1495b"}
 
@@ -72,6 +73,12 @@ def of_limit(data, entry):
     return f"{100 * part:.0f} % {bound[:3]}" if part else "-"
 
 
+def given_up(entry):
+    """The peers that gave no result in the time that they may take."""
+    late = [f"{LABELS[f]} over {r['limit']:g} s" for f, r in entry["frameworks"].items() if "limit" in r]
+    return f" ({', '.join(late)})" if late else ""
+
+
 def row(data, name, entry):
     ours = entry["frameworks"].get("pyxla", {})
     peer, theirs = best_peer(entry)
@@ -81,7 +88,8 @@ def row(data, name, entry):
         cells[2] = "fails"
     elif ours.get("share", 1) < 0.9:
         cells[2] = "~" + cells[2]
-    cells += [f"{LABELS[peer]} {duration(theirs)}" if peer else "-", f"{factor:.2f}" if factor else "-", of_limit(data, entry)]
+    fastest = (f"{LABELS[peer]} {duration(theirs)}" if peer else "-") + given_up(entry)
+    cells += [fastest, f"{factor:.2f}" if factor else "-", of_limit(data, entry)]
     first = entry["frameworks"].get(peer, {}).get("first") if peer not in (None, "numpy") else None
     memory = [f"{r['peak'] / 2**20:.1f}" if "peak" in (r := entry["frameworks"].get(f, {})) else "-" for f in ("pyxla", "numpy")]
     return [*cells, duration(ours.get("first")), duration(first), " / ".join(memory)]
@@ -122,13 +130,14 @@ def summary(data):
     kinds = {}
     for entry in data["cases"].values():
         if factor := ratio(entry):
-            kind = entry["group"] if entry["group"] in ("math", "programs") else share(data, entry)[1]
+            kind = entry["group"] if entry["group"] in APART else share(data, entry)[1]
             kinds.setdefault(kind, []).append(factor)
     names = {
         "memory": "bound by memory bandwidth",
         "arithmetic": "bound by arithmetic",
         "call": "bound by the call",
         "math": "elementary functions alone (against NumPy)",
+        "products": "matrix products and what is built on them",
         "programs": "whole programs",
     }
     for kind, factors in kinds.items():

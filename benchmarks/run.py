@@ -22,7 +22,8 @@ from benchmarks.frameworks import FRAMEWORKS, ONE_THREAD
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).resolve().parent / "results"
-LONGEST = 60  # seconds for one case of one framework, its compilation included
+STARTING = 120  # seconds for a framework to be imported
+OWN = 60  # seconds for one case of pyxla or NumPy, its compilation included; peers have --limit
 
 
 def python(*args):
@@ -59,9 +60,9 @@ class Worker:
             self.lines.put(json.loads(line))
         self.lines.put(None)
 
-    def next(self):
-        """What it says next; None when it ended; queue.Empty when it says nothing for too long."""
-        return self.lines.get(timeout=LONGEST)
+    def next(self, patience):
+        """What it says next; None when it ended; queue.Empty when it says nothing for `patience` seconds."""
+        return self.lines.get(timeout=patience)
 
     def end(self):
         """Ends the process; the last line of its error output."""
@@ -72,13 +73,14 @@ class Worker:
         return lines[-1] if lines else f"exit status {self.process.returncode}"
 
 
-def run_group(framework, group, seconds, core, names, folder):
+def run_group(framework, group, options, core, names, folder):
     """{case: record} of one framework, and its version or None: starts a process again after a case that ended one."""
     records, left, version = {}, list(names), None
+    limit = OWN if framework in ("numpy", "pyxla") else options.limit
     while left:
-        worker, current, why = Worker(framework, group, seconds, core, left, folder), None, "ended"
+        worker, current, late = Worker(framework, group, options.seconds, core, left, folder), None, False
         try:
-            while line := worker.next():
+            while line := worker.next(limit if current else STARTING):
                 if line.get("ready") is False:
                     return {}, None
                 version = line.get("version", version)
@@ -88,13 +90,13 @@ def run_group(framework, group, seconds, core, names, folder):
                     left.remove(line["case"])
                     current = None
         except queue.Empty:
-            why = f"no result after {LONGEST} s"
+            late = True
         last = worker.end()
         if current is None:
             if left and worker.process.returncode != 0:
                 print(f"{framework}, {group}: {last}", file=sys.stderr)
             break
-        records[current] = {"error": f"{why}: {last}"}
+        records[current] = {"error": f"no result after {limit:g} s", "limit": limit} if late else {"error": f"ended: {last}"}
         left.remove(current)
     return records, version
 
@@ -145,7 +147,7 @@ def run(options):
             for framework in wanted:
                 names = [c.name for c in table if not c.only or framework in c.only]
                 start = time.monotonic()
-                records, version = run_group(framework, group, options.seconds, core, names, folder) if names else ({}, None)
+                records, version = run_group(framework, group, options, core, names, folder) if names else ({}, None)
                 if version:
                     data["versions"][framework] = version
                 keep(data["cases"], framework, records)
@@ -174,6 +176,7 @@ def parse(argv):
     parser.add_argument("--group", action="append", choices=cases.GROUPS)
     parser.add_argument("--framework", action="append", choices=FRAMEWORKS)
     parser.add_argument("--seconds", type=float, help="for each steady measurement (0.15, quick 0.05)")
+    parser.add_argument("--limit", type=float, default=20, help="seconds that a peer may take for a case, its compilation included (20)")
     parser.add_argument("--core", type=int, help="the core to run on (default: the last that this process may use)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the result goes (default: benchmarks/results/, for a whole run)")
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="report on this result, run nothing")

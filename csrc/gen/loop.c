@@ -211,6 +211,7 @@ static void vector_body(Gen *g, const Stmt *s, unsigned lanes, LLVMValueRef var,
     g->e.lanes = lanes;
     g->mask = active ? lane_mask(g, active) : NULL;
     g->e.lanes = 0;
+    body_values(g, s);
     emit_body(g, s);
     g->vec = 0;
     g->active = g->mask = NULL;

@@ -143,6 +143,10 @@ typedef struct { LLVMBasicBlockRef after; Carried c; int depth; } Fork;
 void fork_open(Gen *g, Fork *f, LLVMValueRef cond);
 void fork_close(Gen *g, Fork *f);
 
+/* ---- order (order.c) ---- */
+/* Makes the values of a vector FOR's body, which the builder stands in, in the kernel's order, where it is long and fewer values wait in registers so. */
+void body_values(Gen *g, const Stmt *loop);
+
 /* ---- spans (spans.c) ---- */
 /* Whether the state is a sum of floats that nothing reads while it is added up. */
 bool state_in_spans(const Gen *g, uint32_t state);

@@ -72,3 +72,5 @@ void lower_forget(Lower *l);
 uint32_t lower_load(Lower *l, Id buffer, Dtype dtype, const Map *m);
 uint32_t lower_op(Lower *l, Op op, Dtype dtype, uint32_t a, uint32_t b);
 void lower_stmt(Lower *l, Stmt s);
+/* Makes the Vals of a long loop's n values at m, and of what they are computed from, in the order of the graph. */
+void lower_in_order(Lower *l, const Id *values, int n, const Map *m);

@@ -4,6 +4,8 @@
 #include <string.h>
 #include "opt/schedule.h"
 
+enum { MOST_ORDERED = 64 };           /* stores whose values are numbered together */
+
 uint32_t open_loop(Lower *l, int i, Part part, int lanes, bool grid)
 {
     return kernel_open(l->arena, l->k, l->loop[i].axis, part, lanes, grid);
@@ -47,8 +49,33 @@ static bool is_inner_root(const Lower *l, const Root *r)
     return false;
 }
 
+static bool same_place(const Lower *l, const Root *r, const Root *q)
+{
+    int rank = node_at(l->gr->g, r->value)->rank;
+    return rank == node_at(l->gr->g, q->value)->rank && !memcmp(r->axis, q->axis, sizeof *r->axis * (size_t)rank);
+}
+
+/* The values of the roots that store at the same coordinates as the first one, in the program's order. */
+static void values_in_order(Lower *l)
+{
+    const Root *first = NULL;
+    Id values[MOST_ORDERED];
+    int n = 0;
+    Map m;
+    for (uint32_t i = 0; i < l->gp->roots.len && n < MOST_ORDERED; i++) {
+        const Root *r = &l->gp->roots.at[i];
+        if (r->carry || (first && !same_place(l, r, first))) continue;
+        first = first ? first : r;
+        values[n++] = r->value;
+    }
+    if (!first) return;
+    select_map(l, first->value, first->axis, &m);
+    lower_in_order(l, values, n, &m);
+}
+
 void store_roots(Lower *l, bool row)
 {
+    if (!row) values_in_order(l);
     for (uint32_t i = 0; i < l->gp->roots.len; i++) {
         const Root *r = &l->gp->roots.at[i];
         if (r->phase == l->phase && root_is_row(l->gr, l->gp, r) == row && !is_inner_root(l, r)) store_root(l, r);

@@ -67,7 +67,7 @@ def empty(shape, dtype=None, order="C", *, device=None, like=None):
 
 @creator
 def zeros(shape, dtype=None, order="C", *, device=None, like=None):
-    dtype = np.dtype(dtype)
+    dtype = _args.dtype_of(dtype)
     if not supported(dtype):
         return np.zeros(shape, dtype)
     return made(shape_of(shape), dtype, 0, order)
@@ -78,10 +78,11 @@ COPY = {np._CopyMode.ALWAYS: True, np._CopyMode.IF_NEEDED: None, np._CopyMode.NE
 
 @creator
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None):
+    dtype = None if dtype is None else _args.dtype_of(dtype)
     copy = COPY.get(copy, copy) if isinstance(copy, np._CopyMode) else copy
     if type(object) is creators.get("flat"):            # a view where NumPy has one, even as a copy
         object = _core._functions[np.ravel](object.base)
-        return object if dtype is None else _core.cast(object, np.dtype(dtype))
+        return object if dtype is None else _core.cast(object, dtype)
     if not traced(object):
         object = lent(object)
     if not traced(object):
@@ -93,7 +94,7 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     a = nested(object) if isinstance(object, (list, tuple)) else _core.as_tracer(object)
     new = a is not object
     if dtype is not None and a.dtype != dtype:
-        a, new = _core.cast(a, np.dtype(dtype)), True
+        a, new = _core.cast(a, dtype), True
     if (copy and not new) or _core.is_numpy_scalar(a) or new and order in ("C", "F", "c", "f") and a.ndim > 1:
         from ._np.manip import ordered
         a = ordered(a[...], order or "K")
@@ -118,6 +119,7 @@ def stack(items, dtype):
 
 @creator
 def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
+    dtype = None if dtype is None else _args.dtype_of(dtype)
     if isinstance(a, np.ndarray) and (dtype is None or a.dtype == dtype) and not copy:
         return a
     a = array(a, dtype, copy=copy)
@@ -144,7 +146,7 @@ def asfortranarray(a, dtype=None, *, like=None):
 def arange(*args, dtype=None, device=None, like=None, **kwargs):
     if any(map(extents.run_integer, args)) and not kwargs:
         ramp = extents.ramp(*[extents.Number(extents.as_value(v, _args.INT)) if extents.run_integer(v) else v for v in args])
-        return ramp if dtype is None else _core.cast(ramp, np.dtype(dtype))
+        return ramp if dtype is None else _core.cast(ramp, _args.dtype_of(dtype))
     args = [_core.concrete(v) for v in args]
     kwargs = {k: _core.concrete(v) for k, v in kwargs.items()}
     a = np.arange(*args, dtype=dtype, **kwargs)
@@ -159,7 +161,7 @@ def arange(*args, dtype=None, device=None, like=None, **kwargs):
 # ---- functions written in Python that make arrays: their code object is exchanged, so that every reference to them sees it ----
 
 def ones(shape, dtype=None, order="C", *, device=None, like=None):
-    return made(shape_of(shape), np.dtype(dtype), 1, order)
+    return made(shape_of(shape), _args.dtype_of(dtype), 1, order)
 
 
 def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
@@ -174,11 +176,12 @@ def eye(*args, **kwargs):
 def indices(dimensions, dtype=int, sparse=False):
     shape = shape_of(dimensions)
     rank = len(shape)
-    axes = [_core.cast(_core.reshape(_core.iota(n), (1,) * k + (n,) + (1,) * (rank - k - 1)), np.dtype(dtype)) for k, n in enumerate(shape)]
+    dtype = _args.dtype_of(dtype)
+    axes = [_core.cast(_core.reshape(_core.iota(n), (1,) * k + (n,) + (1,) * (rank - k - 1)), dtype) for k, n in enumerate(shape)]
     if sparse:
         return tuple(axes)
     if not axes:
-        return _core.full((0,), np.dtype(dtype), 0)
+        return _core.full((0,), dtype, 0)
     return _core.concatenate([_core.reshape(_core.broadcast(a, shape), (1, *shape)) for a in axes], 0)
 
 

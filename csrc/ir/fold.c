@@ -146,6 +146,17 @@ static Id fold_absolute(const Fold *f)
 }
 
 static Id fold_idempotent(const Fold *f) { return same(f) ? f->in[0] : 0; }          /* op(x, x) ==> x */
+
+/* maximum(x, c) ==> x, where no x is below c: the number of a range's elements, where that is an array's own extent. */
+static Id fold_maximum(const Fold *f)
+{
+    int64_t c, lo, hi;
+    for (int k = 0; k < 2; k++)
+        if (!f->type->rank && f->type->dtype == DT_int64 && node_const(f->g, f->in[k], &c) && node_range(f->g, f->in[1 - k], &lo, &hi) && lo >= c)
+            return f->in[1 - k];
+    return fold_idempotent(f);
+}
+
 static Id fold_never(const Fold *f) { return same(f) ? known(f, 0) : 0; }            /* op(x, x) ==> False */
 static Id fold_reflexive(const Fold *f) { return same(f) && !is_float(f) ? known(f, 1) : 0; }
 static Id fold_not_equal(const Fold *f) { return same(f) && !is_float(f) ? known(f, 0) : 0; }
@@ -306,7 +317,7 @@ static FoldRule *const rules[OP_COUNT] = {
     [OP_floor_divide] = fold_floor_divide, [OP_remainder] = fold_remainder, [OP_fmod] = fold_remainder, [OP_power] = fold_power,
     [OP_negative] = fold_twice, [OP_invert] = fold_twice, [OP_absolute] = fold_absolute, [OP_sign] = fold_again,
     [OP_floor] = fold_round, [OP_ceil] = fold_round, [OP_trunc] = fold_round, [OP_rint] = fold_round,
-    [OP_maximum] = fold_idempotent, [OP_minimum] = fold_idempotent, [OP_fmax] = fold_idempotent, [OP_fmin] = fold_idempotent,
+    [OP_maximum] = fold_maximum, [OP_minimum] = fold_idempotent, [OP_fmax] = fold_idempotent, [OP_fmin] = fold_idempotent,
     [OP_equal] = fold_reflexive, [OP_not_equal] = fold_not_equal, [OP_less] = fold_never, [OP_less_equal] = fold_reflexive,
     [OP_logical_and] = fold_and, [OP_logical_or] = fold_or, [OP_logical_xor] = fold_xor, [OP_logical_not] = fold_logical_not,
     [OP_bitwise_and] = fold_and, [OP_bitwise_or] = fold_or, [OP_bitwise_xor] = fold_xor,

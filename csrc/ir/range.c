@@ -86,6 +86,13 @@ static bool unbounded(const Graph *g, Id id, int depth, Range *r)
         *r = (Range){ 0, most(node_size(g, node_in(g, id)[0]) - 1, 0) };
         return true;
     }
+    if (n->op == OP_reduce_sum) {                         /* a number of elements that are not negative: a count */
+        Id a = node_in(g, id)[0];
+        int64_t most_terms = 1;
+        for (int d = 0; d < node_at(g, a)->rank; d++)
+            if (__builtin_mul_overflow(most_terms, dim_hi(g, node_shape(g, a)[d]), &most_terms)) return false;
+        return range_of(g, a, depth, r) && r->lo >= 0 && !__builtin_mul_overflow(r->hi, most_terms, &r->hi) && ((r->lo = 0), true);
+    }
     switch (op_info[n->op].kind) {
     case KIND_VIEW: return range_of(g, node_in(g, id)[0], depth, r);
     case KIND_ELEMENTWISE: return elementwise(g, id, depth, r);

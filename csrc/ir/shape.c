@@ -131,6 +131,7 @@ Dim dim_affine(Graph *g, int64_t constant, const Id *scalar, const int64_t *fact
         return form_intern(g, constant, s, f, count);
     if (constant < 0) {
         err_set(g->err, ERR_VALUE, "negative dimensions are not allowed: an extent is %" PRId64, constant);
+        g->err->src = g->src;
         return 0;
     }
     return constant;

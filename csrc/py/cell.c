@@ -88,8 +88,10 @@ PyObject *tracer_array(Trace *t, Id node, Layout layout)
 {
     if (!node)
         return trace_fail(t);
-    if (node_at(t->graph, node)->rank < 2)
+    const Node *n = node_at(t->graph, node);
+    if (n->rank < 2)
         layout = LAYOUT_C;
+    t->other_orders |= layout != LAYOUT_C && (n->op == OP_broadcast || op_info[n->op].kind == KIND_SOURCE);    /* folded to a number */
     return tracer_new(cell_new(t, node, OWNER_LOCAL, layout), NULL, node, TRACER_ARRAY, -1);
 }
 

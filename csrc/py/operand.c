@@ -71,7 +71,9 @@ static bool read_subclass(Trace *t, PyObject *o, Operand *out)
 static bool read_sequence(Trace *t, PyObject *o, Operand *out)
 {
     PyObject *x = as_tracer(t, o);
-    bool ok = x && read_tracer(t, (Tracer *)x, out);
+    bool ok = x && is_tracer(x) && read_tracer(t, (Tracer *)x, out);
+    if (x && !is_tracer(x))
+        PyErr_Format(PyExc_TypeError, "a %s with elements that are no numbers cannot be used as an array in a jitted function", Py_TYPE(o)->tp_name);
     Py_XDECREF(x);
     return ok;
 }

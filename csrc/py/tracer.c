@@ -415,7 +415,7 @@ static int tracer_contains(PyObject *self, PyObject *value)
         any = method ? PyObject_CallNoArgs(method) : NULL;
         Py_XDECREF(method);
     }
-    int r = any ? PyObject_IsTrue(any) : -1;
+    int r = any ? PyObject_IsTrue(any) : same && !is_tracer(same) ? 0 : -1;    /* what no number equals is in no array */
     Py_XDECREF(same);
     Py_XDECREF(any);
     return r;

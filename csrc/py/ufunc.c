@@ -374,6 +374,17 @@ static bool unsupported(Trace *t, const char *what, const char *cure)
     return false;
 }
 
+static bool valid_option(const char *name, PyObject *value)
+{
+    if (*name == 's') {
+        if (!PyBool_Check(value))
+            PyErr_SetString(PyExc_TypeError, "'subok' must be a boolean");
+        return PyBool_Check(value);
+    }
+    NPY_ORDER order;
+    return PyArray_OrderConverter(value, &order) != NPY_FAIL;
+}
+
 static bool read_option(Trace *t, const char *ufunc, PyObject *name, PyObject *value, Options *o)
 {
     const char *s = PyUnicode_AsUTF8(name);
@@ -389,7 +400,9 @@ static bool read_option(Trace *t, const char *ufunc, PyObject *name, PyObject *v
         o->casting = value;
     else if (!strcmp(s, "signature") || !strcmp(s, "sig"))
         o->signature = value;
-    else if (strcmp(s, "order") && strcmp(s, "subok")) {    /* these two say nothing about values */
+    else if (!strcmp(s, "order") || !strcmp(s, "subok"))     /* these two say nothing about values */
+        return valid_option(s, value);
+    else {
         char what[128];
         snprintf(what, sizeof what, "np.%s(..., %s=...)", ufunc, s);
         return unsupported(t, what, "leave it out or cast the operands");

@@ -36,7 +36,7 @@ def array(x, dtype=None):
     """x as an array tracer, as `np.asanyarray(x, dtype)` would give; sequences are stacked."""
     if not is_array(x):
         x = stacked(x) if isinstance(x, (list, tuple)) else _core.as_tracer(x)
-    return x if dtype is None or x.dtype == dtype else _core.cast(x, np.dtype(dtype))
+    return x if dtype is None or x.dtype == dtype else _core.cast(x, dtype_of(dtype))
 
 
 def inexact(dtype):
@@ -171,10 +171,21 @@ def scalar(x):
     return x if x.ndim else x[()]
 
 
+def dtype_of(dtype):
+    """A `dtype=` as np.dtype; NumPy makes none from an array."""
+    if is_array(dtype):
+        raise TypeError("Cannot construct a dtype from an array")
+    return np.dtype(dtype)
+
+
 def out_array(out):
     """The array of an `out=`, None where there is none (None, or ... for "no NumPy scalars")."""
-    out = out[0] if isinstance(out, tuple) else out
-    return None if out is ... else out
+    out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if out is None or out is ...:
+        return None
+    if not (is_array(out) or isinstance(out, np.ndarray)):
+        raise TypeError("return arrays must be of ArrayType")
+    return out
 
 
 def stored_into(name, a):
@@ -189,7 +200,7 @@ def stored_into(name, a):
 def to_out(result, out, casting="same_kind"):
     """result, or `out` after result was stored into it."""
     if out_array(out) is None:
-        wanted = out is ... or isinstance(out, tuple) and out[0] is ...
+        wanted = out is ... or out == (...,)
         return result[...] if wanted and _core.is_numpy_scalar(result) else result
     out = out_array(out)
     if not np.can_cast(result.dtype, out.dtype, casting):

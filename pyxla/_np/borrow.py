@@ -7,7 +7,7 @@ import types
 import numpy as np
 
 from .. import _core
-from ._args import array, shape_tuple
+from ._args import array, dtype_of, shape_tuple
 from .create import full, ones
 
 
@@ -22,7 +22,7 @@ def new_array(a, dtype=None, *, copy=True, ndmin=0, **kwargs):
 
 
 def zeros(shape, dtype=float, *args, **kwargs):
-    return _core.full(shape_tuple(shape), np.dtype(dtype), 0)
+    return _core.full(shape_tuple(shape), dtype_of(dtype), 0)
 
 
 def broadcast(*args):

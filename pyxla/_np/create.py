@@ -4,7 +4,7 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import FLOAT, array, common, default_type, is_weak, result_type, shape_tuple
+from ._args import FLOAT, array, common, default_type, dtype_of, is_weak, result_type, shape_tuple
 from .manip import band
 
 implements = _core.implements
@@ -12,7 +12,7 @@ implements = _core.implements
 
 def filled(shape, dtype, value):
     """A new array of a number, an array or a tracer broadcast to shape."""
-    dtype = np.dtype(dtype)
+    dtype = dtype_of(dtype)
     if type(value) in (bool, int, float):
         return _core.full(shape, dtype, value)
     return _core.copy(_core.broadcast(array(value, dtype), shape), True)
@@ -52,7 +52,7 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
 @implements(np.eye)
 def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):
     n = index(N)
-    return _core.cast(band(n, n if M is None else index(M), k, np.equal), np.dtype(dtype))
+    return _core.cast(band(n, n if M is None else index(M), k, np.equal), dtype_of(dtype))
 
 
 @implements(np.identity)
@@ -63,7 +63,7 @@ def identity(n, dtype=None, *, like=None):
 @implements(np.tri)
 def tri(N, M=None, k=0, dtype=float, *, like=None):
     n = index(N)
-    return _core.cast(band(n, n if M is None else index(M), k, np.less_equal), np.dtype(dtype))
+    return _core.cast(band(n, n if M is None else index(M), k, np.less_equal), dtype_of(dtype))
 
 
 @implements(np.linspace)
@@ -72,7 +72,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     div = num - 1 if endpoint else num
-    integer = dtype is not None and np.dtype(dtype).kind in "iu"
+    integer = dtype is not None and dtype_of(dtype).kind in "iu"
     wanted = result_type(start, stop, float(num))
     wanted = np.dtype(type(wanted)) if is_weak(wanted) else wanted
     first, last = (array(v, wanted) for v in common(np.multiply(start, 1.0), np.multiply(stop, 1.0)))
@@ -93,14 +93,14 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         y = np.moveaxis(y, 0, axis)
     if integer:
         y = np.floor(y)
-    y = _core.cast(y, wanted if dtype is None else np.dtype(dtype))
+    y = _core.cast(y, wanted if dtype is None else dtype_of(dtype))
     return (y, step) if retstep else y
 
 
 @implements(np.geomspace)
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     num = index(num)
-    kind = result_type(start, stop, float(num), np.dtype(dtype))
+    kind = result_type(start, stop, float(num), dtype_of(dtype))
     kind = np.dtype(type(kind)) if is_weak(kind) else kind
     start, stop = array(start, kind), array(stop, kind)
     _core.check(np.all(np.not_equal(start, 0) & np.not_equal(stop, 0)), "geometric")
@@ -115,7 +115,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     y = y * sign
     if axis != 0:
         y = np.moveaxis(y, 0, axis)
-    return y if dtype is None else _core.cast(y, np.dtype(dtype))
+    return y if dtype is None else _core.cast(y, dtype_of(dtype))
 
 
 SPARSE_IN_A_LIST = isinstance(np.meshgrid(0, copy=False, sparse=True), list)      # before NumPy 2.5

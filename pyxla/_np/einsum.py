@@ -2,7 +2,7 @@
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, array, count, is_array, loop_dtype, result_type, scalar, to_out
+from ._args import ALL, BOOL, array, count, dtype_of, is_array, loop_dtype, result_type, scalar, to_out
 from .linalg import contract, sum_of_products
 from .manip import diagonal
 
@@ -12,7 +12,7 @@ implements = _core.implements
 @implements(np.einsum)
 def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="safe"):
     terms, result, operands = einsum_terms(operands)
-    dtype = np.dtype(dtype) if dtype is not None else result_type(*[x.dtype for x in operands])
+    dtype = dtype_of(dtype) if dtype is not None else result_type(*[x.dtype for x in operands])
     dtype = loop_dtype(dtype) if optimize and len(operands) > 1 else dtype      # NumPy multiplies matrices then
     for x in operands:
         if not np.can_cast(x.dtype, dtype, casting):

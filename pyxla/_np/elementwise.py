@@ -11,6 +11,7 @@ from ._args import (
     NoValue,
     array,
     common,
+    dtype_of,
     inexact,
     is_array,
     is_small,
@@ -128,7 +129,7 @@ def round_(a, decimals=0, out=None):
 
 @method("astype")
 def astype_method(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
-    dtype = np.dtype(dtype)
+    dtype = dtype_of(dtype)
     if not np.can_cast(a.dtype, dtype, casting):
         raise TypeError(f"Cannot cast array data from {a.dtype!r} to {dtype!r} according to the rule '{casting}'")
     if a.dtype == dtype:

@@ -159,7 +159,7 @@ def ramp(*args):
     if step == 0:
         raise ZeroDivisionError("Maximum allowed size exceeded")
     if isinstance(start, int) and start == 0 and step == 1:
-        return _core.iota(stop)
+        return _core.iota(Number(np.maximum(as_value(stop), 0)))
     size = (stop - start + (step - (1 if step > 0 else -1))) // step
     return np.add(np.multiply(_core.iota(Number(np.maximum(as_value(size), 0))), step), as_value(start))
 

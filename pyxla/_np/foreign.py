@@ -4,7 +4,7 @@ from functools import cache, partial
 import numpy as np
 
 from .. import _core
-from ._args import array, is_weak, scalar, to_out, type_of, unsupported
+from ._args import array, dtype_of, is_weak, scalar, to_out, type_of, unsupported
 from .host import host
 
 implements = _core.implements
@@ -29,7 +29,7 @@ def resolve(ufunc, inputs, dtype, signature, casting):
     """The dtypes of the loop that NumPy runs."""
     if signature is not None or (dtype is not None and ufunc.nout != 1):
         raise unsupported(f"{ufunc.__name__} with signature=", "cast the operands")
-    wanted = {} if dtype is None else {"signature": (None,) * ufunc.nin + (np.dtype(dtype),)}
+    wanted = {} if dtype is None else {"signature": (None,) * ufunc.nin + (dtype_of(dtype),)}
     types = ufunc.resolve_dtypes((*map(given, inputs), *(None,) * ufunc.nout), casting=casting, **wanted)
     if any(t.kind not in "biufcV" or t.hasobject or t.itemsize > 16 or t.char in "gG" for t in types):
         raise unsupported(f"the ufunc {ufunc.__name__} for these dtypes", "compute it outside of the jitted function")

@@ -102,7 +102,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         return _core.full((0, 0), FLOAT, 0)                   # of whatever dtype x is, as NumPy does
     if y is not None:
         x = np.concatenate((x, rows(y, rowvar, dtype, True)), 0)
-    ddof = (1 if not bias else 0) if ddof is None else ddof
+    ddof = int(bias == 0) if ddof is None else ddof
     w = None if fweights is None else weights(fweights, "fweights", x.shape[1])
     if aweights is not None:
         a = weights(array(aweights, FLOAT), "aweights", x.shape[1])

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from ._args import BOOL, NoValue, array, is_weak, out_array
+from ._args import BOOL, NoValue, array, dtype_of, is_weak, out_array
 from .host import host
 
 
@@ -20,13 +20,13 @@ def reduced_into(ufunc, x, out, axis, dtype, keepdims=False, initial=NoValue, wh
     masked = where is not NoValue and where is not True
     number = initial is not NoValue and initial is not None
     rest = ([array(initial, x.dtype if is_weak(initial) else None)] if number else []) + ([array(where, BOOL)] if masked else [])
-    dtype = None if dtype is None else np.dtype(dtype)
+    dtype = None if dtype is None else dtype_of(dtype)
     return stored(reducer(ufunc, axis, dtype, keepdims, number, masked, initial is None), x, rest, out)
 
 
 def accumulated_into(ufunc, x, out, axis, dtype):
     """`ufunc.accumulate(x, axis, dtype, out)`; out."""
-    return stored(accumulator(ufunc, axis, None if dtype is None else np.dtype(dtype)), x, [], out)
+    return stored(accumulator(ufunc, axis, None if dtype is None else dtype_of(dtype)), x, [], out)
 
 
 def stored(call, x, rest, out):

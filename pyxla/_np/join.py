@@ -6,6 +6,7 @@ from ._args import (
     ALL,
     array,
     axis_index,
+    dtype_of,
     known_ints,
     numpys,
     result_type,
@@ -27,7 +28,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
         raise ValueError("need at least one array to concatenate")
     wanted = result_type(*[a if axis is None and not isinstance(a, (list, tuple)) else array(a) for a in arrays])
     if dtype is not None:
-        wanted = np.dtype(dtype)
+        wanted = dtype_of(dtype)
         for a in arrays:
             if not np.can_cast(type_of(a if axis is None else array(a)), wanted, casting):
                 raise TypeError(f"Cannot cast array data from {array(a).dtype!r} to {wanted!r} "

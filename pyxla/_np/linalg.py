@@ -2,7 +2,7 @@
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, conj, count, inexact, loop_dtype, numpys, scalar, to_out
+from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, conj, count, dtype_of, inexact, loop_dtype, numpys, scalar, to_out
 from .manip import diagonal, moveaxis, ravel
 from .stats import squares, sum
 
@@ -35,7 +35,7 @@ def typed(a, b, dtype=None, out=None, casting="same_kind"):
     if dtype is None:
         a, b = common(a, b)
         return array(a, loop_dtype(a.dtype)), array(b, loop_dtype(b.dtype))
-    a, b, dtype = array(a), array(b), np.dtype(dtype)
+    a, b, dtype = array(a), array(b), dtype_of(dtype)
     for x in (a, b):
         if not np.can_cast(x.dtype, dtype, casting):
             raise TypeError(f"Cannot cast ufunc 'matmul' input from {x.dtype!r} to {dtype!r} with casting rule '{casting}'")
@@ -364,7 +364,9 @@ def vector_norm_of(x, ord, axes, keepdims):
         return sum(_core.cast(np.not_equal(x, 0), x.real.dtype), axes, keepdims=keepdims)
     if ord == 1:
         return sum(np.abs(x), axes, keepdims=keepdims)
-    return sum(np.abs(x) ** ord, axes, keepdims=keepdims) ** (1.0 / ord)
+    size = np.abs(x)
+    total = sum(_core.cast(size ** ord, size.dtype), axes, keepdims=keepdims)       # NumPy's power is in place
+    return total ** np.reciprocal(ord, dtype=total.dtype)
 
 
 def matrix_norm_of(x, ord, axes, keepdims):

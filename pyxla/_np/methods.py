@@ -8,7 +8,7 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, INT, NoValue, array, axis_index, count, is_small, out_array, scalar, to_out
+from ._args import ALL, BOOL, INT, NoValue, array, axis_index, count, dtype_of, is_small, out_array, scalar, to_out
 from .extents import is_dynamic
 from .host import host, whole
 from .into import accumulated_into, narrow, reduced_into, stored
@@ -31,14 +31,16 @@ def loop_type(ufunc, x, dtype, out):
     """The dtype that a ufunc's reduce and accumulate work in, by NumPy's resolution."""
     if ufunc.nin != 2 or ufunc.nout != 1:
         raise ValueError("reduce only supported for " + ("binary functions" if ufunc.nin != 2 else "functions returning a single value"))
+    if not ufunc.types:                                     # NumPy's resolution of a function of strings ends the process
+        raise TypeError(f"the ufunc {ufunc.__name__} has no loop for numbers")
     if ufunc.__name__ in LOGICAL:
-        if dtype is not None and np.dtype(dtype) != BOOL:
+        if dtype is not None and dtype_of(dtype) != BOOL:
             raise TypeError(f"No loop matching the specified signature and casting was found for ufunc {ufunc.__name__}")
         return BOOL
     if dtype is None and out_array(out) is None and ufunc.__name__ in REDUCERS and x.dtype.kind in "biu" and x.dtype.itemsize < 8:
         dtype = np.dtype(np.uint64) if x.dtype.kind == "u" else INT
     first = None if out_array(out) is None else out_array(out).dtype
-    signature = {} if dtype is None else {"signature": (np.dtype(dtype), None, None)}
+    signature = {} if dtype is None else {"signature": (dtype_of(dtype), None, None)}
     return ufunc.resolve_dtypes((first, x.dtype, None), reduction=True, casting="unsafe", **signature)[2]
 
 

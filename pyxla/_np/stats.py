@@ -15,6 +15,7 @@ from ._args import (
     axis_index,
     axis_tuple,
     count,
+    dtype_of,
     inexact,
     is_none,
     is_weak,
@@ -72,7 +73,7 @@ def given(v):
 def accumulator(dtype, x, out):
     """The dtype that sum and prod work in: as NumPy's, no narrower than int64 unless asked for."""
     if dtype is not None:
-        return np.dtype(dtype)
+        return dtype_of(dtype)
     if out_array(out) is not None:
         return np.result_type(x.dtype, out_array(out).dtype)
     if x.dtype.kind in "bi":
@@ -98,7 +99,10 @@ def add_up(op, a, axis, dtype, out, keepdims, initial, where):
 
 def start(initial, dtype):
     """An `initial=` as a 0-d value of the accumulator's dtype."""
-    return _core.as_tracer(initial, dtype) if isinstance(initial, (bool, int)) else array(initial, dtype)
+    first = _core.as_tracer(initial, dtype) if isinstance(initial, (bool, int)) else array(initial, dtype)
+    if first.ndim:
+        raise ValueError("setting an array element with a sequence.")
+    return first
 
 
 @implements(np.sum)
@@ -228,7 +232,7 @@ def as_dtype(x, dtype):
 
 def float_type(dtype, x):
     if dtype is not None:
-        return np.dtype(dtype)
+        return dtype_of(dtype)
     return FLOAT if x.dtype.kind in "biu" else x.dtype
 
 
@@ -365,6 +369,7 @@ def cumprod(a, axis=None, dtype=None, out=None):
 
 def cumulative(op, x, axis, dtype, out, include_initial):
     x = array(x)
+    x = x if x.ndim else x[None]
     if axis is None:
         if x.ndim != 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
@@ -463,7 +468,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=NoValue, *, where=NoVal
     x, mask = without_nan(a, 0)
     if mask is None:
         return mean(x, axis, dtype, out, keepdims, where=where)
-    if dtype is not None and np.dtype(dtype).kind not in "fc":
+    if dtype is not None and dtype_of(dtype).kind not in "fc":
         raise TypeError("If a is inexact, then dtype must be inexact")
     n = sum(np.logical_not(mask), axis, INT, None, keepdims, NoValue, where)
     total = sum(x, axis, dtype, None, keepdims, NoValue, where)

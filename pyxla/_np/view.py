@@ -6,7 +6,7 @@ written to it, nor to its array while it lives."""
 import numpy as np
 
 from .. import _core
-from ._args import array, is_none, scalar, unsupported
+from ._args import array, dtype_of, is_none, scalar, unsupported
 
 method = _core.method
 UNSIGNED = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
@@ -16,9 +16,9 @@ UNSIGNED = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 def view(a, dtype=None, type=None):
     if isinstance(dtype, np.ndarray.__class__) and issubclass(dtype, np.ndarray):
         dtype = None
-    if dtype is None or np.dtype(dtype) == a.dtype:
+    if dtype is None or dtype_of(dtype) == a.dtype:
         return a[...] if not _core.is_numpy_scalar(a) else a
-    dtype = np.dtype(dtype)
+    dtype = dtype_of(dtype)
     if dtype.kind == "b":
         raise unsupported(f"ndarray.view as bool of {a.dtype}", "use x != 0")
     if dtype.kind not in "iufcV" or dtype.fields is not None or dtype.itemsize > 16 or not dtype.isnative:

@@ -1,0 +1,38 @@
+"""Arguments that no one means to give: an exception where NumPy raises one, its result where it gives one, and never the end of the process."""
+import numpy as np
+import pytest
+from checking import same
+
+import pyxla
+
+X = np.arange(6.0).reshape(2, 3) - 2
+
+REFUSED = [
+    (TypeError, "np.less(x, ['same', -2])"), (TypeError, "x + ['a']"), (TypeError, "x == [None]"), (TypeError, "np.add(x, [object()])"),
+    (TypeError, "np.add(x, [2**70])"), (ValueError, "np.add(x, [[1, 2], [3]])"), (TypeError, "np._core.umath._zfill.accumulate(x)"),
+    (TypeError, "np._core.umath._zfill.reduce(x)"), (TypeError, "np.sum(x, 0, x)"), (TypeError, "np.zeros_like(x, x)"), (TypeError, "np.array(x, x)"),
+    (TypeError, "np.add.reduce(x, out=3)"), (TypeError, "np.max(x, out='a')"), (TypeError, "np.median(x, out=[1])"), (ValueError, "np.sum(x, initial=x)"),
+    (TypeError, "np.add(x, x, order=3)"), (ValueError, "np.add(x, x, order='x')"), (TypeError, "np.sqrt(x, subok=3)"),
+    (ValueError, "np.zeros(x[x > 100].shape[0] - 1)"),
+]
+EQUAL = [
+    "(None in x, ... in x, 'a' in x)", "np.arange(i)", "np.arange(i - 7)", "np.arange(x[x > 0].size - 9)", "np.arange(x[x > 0].size - 1) + x[x > 0][1:]",
+    "np.arange(x[x > 0].size) * x[x > 0]", "np.cumulative_sum(x.sum())", "np.cumulative_prod(i)", "np.linalg.norm(x.astype('f2').ravel(), np.uint64(7))",
+    "np.linalg.norm(x.ravel(), 3)", "np.cov(x, bias=None)", "np.add(x, x, order=None, subok=True)", "np.add(x, x, order='K')",
+]
+
+
+@pytest.mark.parametrize("kind,line", REFUSED)
+def test_refused(kind, line):
+    f = eval(f"lambda x: {line}", {"np": np})
+    with pytest.raises(kind, match="test_odd_arguments|<string>"):
+        pyxla.jit(f)(X)
+    if "zfill" not in line and "2**70" not in line and "==" not in line:          # (the first ends the process, the others make an array of objects)
+        with pytest.raises(Exception):                                            # noqa: B017
+            f(X)
+
+
+@pytest.mark.parametrize("line", EQUAL)
+def test_equal(line):
+    f = eval(f"lambda x, i: {line}", {"np": np})
+    same(f(X, np.array(3)), pyxla.jit(f)(X, np.array(3)), rtol=1e-12)

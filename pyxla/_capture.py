@@ -7,8 +7,8 @@ seen too. csrc/py/capture.c checks the list before an entry is used again, so ca
 import contextvars
 import dis
 import functools
+import operator
 import os
-import random
 import sys
 import threading
 import types
@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from . import _core
+from ._effects import Effects, draws, generator_of, global_generators, refuse_random
 
 OBJECT, LEAF, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, WEAK, TYPE, CLASS, FUNCTION, ITEMS, PROBE = range(13)
 LIMIT = 20_000
@@ -30,6 +31,7 @@ MISSING = object()
 VARIABLES = {"globals", "vars", "eval", "exec"}
 BY_NAME = VARIABLES | {"attrgetter", "__dict__", "__getattribute__", "inspect", "dataclasses"}
 CATCHES = {"AttributeError", "NameError", "Exception", "BaseException"}
+LOOKS_UP_MODULES = {"modules", "import_module", "__import__"}
 MEMORY = {"memoryview", "bytes", "bytearray", "struct", "ctypes", "array", "tobytes", "data", "__array_interface__", "hashlib", "pickle"}
 LOADS = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_ATTR", "LOAD_CONST",
          "LOAD_SMALL_INT")
@@ -39,11 +41,12 @@ _names = WeakKeyDictionary()
 class Names:
     """What a code object and those inside it mention.
 
-    asked: attributes that may be missing without an error; any: attributes may be asked for by names that are not in the code; memory:
-    an array's memory may be read by something that is not NumPy."""
+    asked: attributes that may be missing without an error; texts: its constant strings; any: attributes may be asked for by names that are
+    not in the code, or are such strings; memory: an array's memory may be read by something that is not NumPy."""
 
     def __init__(self, code):
         self.globals, self.cells, self.attributes, self.asked, self.modules = set(), set(), set(), set(), set()
+        self.texts = set(strings(code.co_consts))
         self.any = self.memory = False
         found = list(dis.get_instructions(code))
         for k, i in enumerate(found):
@@ -61,9 +64,11 @@ class Names:
                     mine |= theirs
                 self.any |= inner.any
                 self.memory |= inner.memory
+        if LOOKS_UP_MODULES & (self.globals | self.attributes):
+            self.modules |= self.texts
 
     def sets(self):
-        return self.globals, self.cells, self.attributes, self.asked, self.modules
+        return self.globals, self.cells, self.attributes, self.asked, self.modules, self.texts
 
     def add(self, op, name, following):
         if op.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")):
@@ -90,6 +95,15 @@ def constant_name(instructions):
     constants = [i.argval for i in rest[1:k] if i.opname == "LOAD_CONST"]
     simple = k < len(rest) and rest[k].opname.startswith(("PRECALL", "CALL")) and rest[0].opname != "LOAD_CONST" and constants
     return constants[0] if simple and isinstance(constants[0], str) else None
+
+
+def strings(constants):
+    """The strings among constants of code, also inside of tuples."""
+    for c in constants:
+        if isinstance(c, str):
+            yield c
+        elif isinstance(c, (tuple, frozenset)):
+            yield from strings(c)
 
 
 def compiled(text):
@@ -127,22 +141,6 @@ def library(module):
 
 def is_code(value):
     return isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type, types.ModuleType, np.ufunc))
-
-
-def draws(value):
-    """Whether a value is a source of random numbers: a module of them, a generator, or a method of one."""
-    if isinstance(value, types.ModuleType):
-        return value.__name__ in ("random", "numpy.random")
-    numpy_random = sys.modules.get("numpy.random")
-    kinds = (random.Random,) + ((numpy_random.Generator, numpy_random.RandomState) if numpy_random else ())
-    return isinstance(value, kinds) or isinstance(value, (types.BuiltinMethodType, types.MethodType)) and isinstance(value.__self__, kinds)
-
-
-def refuse_random(what, code):
-    raise _core.TraceError(
-        f"{what} in a traced function: its numbers would be drawn once, while tracing, and stay the same in every call; draw them outside "
-        f"and pass them as an argument (in {code.co_name}, {code.co_filename}:{code.co_firstlineno})"
-    )
 
 
 def flat(mapping):
@@ -185,12 +183,24 @@ def array_bytes(array):
     return (array.tobytes(),)
 
 
+def known_dtype(dtype):
+    """Whether arrays of this dtype are read at every call: numbers, and the fields of structures of numbers."""
+    if dtype.fields:
+        return all(known_dtype(field[0]) for field in dtype.fields.values())
+    return dtype.kind in "biufc" and dtype.itemsize <= 16 and dtype.char not in "gG" or dtype.type.__module__ == "ml_dtypes"
+
+
 def has_memory(value):
     try:
         memoryview(value)
     except (TypeError, BufferError, ValueError):
         return False
     return True
+
+
+def leads_on(value):
+    """Whether there is more to a variable of an object of Python's own than what it is: what it calls, holds or keeps in memory."""
+    return isinstance(value, (Collection, types.FunctionType, types.MethodType, functools.partial)) or has_memory(value)
 
 
 def own_dict(value):
@@ -202,8 +212,10 @@ class Walk:
     def __init__(self):
         self.steps = []
         self.seen = {}
-        self.attributes, self.asked, self.any, self.memory = set(), set(), False, False
-        self.arrays = []                # numeric ones
+        self.attributes, self.asked, self.texts, self.any, self.memory = set(), set(), set(), False, False
+        self.arrays = {}                # numeric ones by id
+        self.generators = []            # of random numbers, that may be drawn from
+        self.libraries = False          # code that was installed is called
         self.waiting = []               # (step, object) whose attributes are looked up when all names are known
         self.known = set()              # (id of object, attribute) that have steps
 
@@ -223,15 +235,16 @@ class Walk:
     def visit(self, step, value):
         """Goes on from a value that a step leads to; None: a value that stays what it is."""
         if isinstance(value, CONSTANTS) or id(value) in self.seen or _core.is_tracer(value):    # tracers: leaked ones
-            return
-        if isinstance(value, np.ndarray):
-            if value.dtype.hasobject:
-                self.seen[id(value)] = value
-                self.probe(step, value, items_of_object_array, value.flat)
-            else:
-                self.arrays.append(value)
+            if isinstance(value, str):
+                self.texts.add(value)
             return
         self.seen[id(value)] = value
+        if isinstance(value, np.ndarray):
+            self.array(step, value)
+            return
+        if generator_of(value) is not None:
+            self.generators.append(generator_of(value))
+            return
         parts = self.parts(value)
         if parts is not None:
             for part in parts:
@@ -246,10 +259,15 @@ class Walk:
             target = target_of(value)
             if target is not None:
                 self.visit(self.add(WEAK, self.root(value), None), target)
+        elif isinstance(value, (types.BuiltinMethodType, types.MethodWrapperType)):
+            self.bound(value.__self__)
+        elif isinstance(value, (operator.attrgetter, operator.methodcaller)):
+            self.getter(value)
         elif isinstance(value, contextvars.ContextVar):
             self.probe(step, value, context_value, context_value(value))
         elif isinstance(value, types.ModuleType):
             if not foreign(value.__name__):
+                self.libraries |= library(value.__name__)
                 self.waiting.append((None if library(value.__name__) else self.root(value), value))
             elif value is os and "environ" in self.attributes:
                 self.visit(None, os.environ)
@@ -259,6 +277,32 @@ class Walk:
         else:
             self.instance(self.root(value) if step is None else step, value)
 
+    def array(self, step, value):
+        if value.dtype.hasobject:
+            self.probe(step, value, items_of_object_array, value.flat)
+        elif not known_dtype(value.dtype):
+            self.probe(step, value, array_bytes, ())
+        else:
+            self.arrays[id(value)] = value
+
+    def bound(self, owner):
+        """What a method of C that was looked up before the trace belongs to: NumPy's own methods read an array without a tracer."""
+        if isinstance(owner, np.ndarray):
+            self.probe(None, owner, array_bytes, ())
+        elif not isinstance(owner, types.ModuleType):
+            self.visit(None, owner)
+
+    def getter(self, value):
+        reduced = value.__reduce__()
+        first = reduced[0].args if isinstance(reduced[0], functools.partial) else ()
+        names, rest = reduced[1], ()
+        if isinstance(value, operator.methodcaller):
+            names, rest = (*first, *reduced[1])[:1], (*first, *reduced[1])[1:]
+            self.visit(None, getattr(reduced[0], "keywords", None))
+        self.attributes |= {part for name in names for part in name.split(".")}
+        for part in rest:
+            self.visit(None, part)
+
     @staticmethod
     def parts(value):
         """What an immutable object is made of; None: it is none that we know."""
@@ -267,7 +311,7 @@ class Walk:
         if isinstance(value, types.MethodType):
             return value.__func__, value.__self__
         if isinstance(value, (functools.partial, functools.partialmethod)):
-            return value.func, *value.args, *value.keywords.values()
+            return value.func, *value.args, value.keywords
         if isinstance(value, (staticmethod, classmethod)):
             return (value.__func__,)
         if isinstance(value, property):
@@ -298,7 +342,7 @@ class Walk:
             if "__wrapped__" in value.__dict__:
                 self.visit(None, value.__wrapped__)
             else:
-                self.probe(step, value, variables_of, [v for v in value.__dict__.values() if isinstance(v, Collection)])
+                self.probe(step, value, variables_of, [v for v in value.__dict__.values() if leads_on(v)])
         elif hasattr(value, "__wrapped__"):
             self.visit(None, value.__wrapped__)
 
@@ -310,9 +354,10 @@ class Walk:
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
             if name in names.cells:
                 self.cell(f, name, cell)
-        if hasattr(f, "__wrapped__"):
-            self.visit(None, f.__wrapped__)
+        for name in ("__wrapped__", "registry"):        # the latter of functools.singledispatch
+            self.visit(None, f.__dict__.get(name))
         if library(f.__module__):
+            self.libraries = True
             self.globals_of_library(f, names)
             return
         step = self.root(f)
@@ -323,6 +368,7 @@ class Walk:
         self.waiting.append((step, f))
         self.asked |= names.asked
         self.any |= names.any
+        self.texts |= names.texts
         self.memory |= names.memory
         self.imported(f, names)
         self.globals_of(f, names)
@@ -370,7 +416,9 @@ class Walk:
                 full = f"{package}.{name}".strip(".") if package else name
                 for path in (name, full):
                     for k in range(path.count(".") + 1):
-                        self.visit(None, sys.modules.get(path.rsplit(".", k)[0]))
+                        module = sys.modules.get(path.rsplit(".", k)[0])
+                        self.libraries |= draws(module)
+                        self.visit(None, module)
             if not package:
                 break
             package = package.rpartition(".")[0]
@@ -384,11 +432,12 @@ class Walk:
         if step is None:
             self.library_attributes(value, own)
             return
-        if self.any and own is not None and not isinstance(value, types.ModuleType) and (id(value), None) not in self.known:
+        if self.any and own is not None and (id(value), None) not in self.known:
             self.known.add((id(value), None))
             self.add(ITEMS, self.add(DICT, step, None), flat(own))
             for part in own.values():
-                self.visit(None, part)
+                if not isinstance(value, types.ModuleType) or not is_code(part):
+                    self.visit(None, part)
         for name in sorted(self.attributes):
             if (id(value), name) not in self.known:
                 self.attribute(step, value, own, name)
@@ -427,14 +476,15 @@ class Walk:
     def class_attributes(self, cls):
         """One step for all that the code can find in a class and its bases."""
         names = tuple(sorted(self.attributes))
-        if (id(cls), names) in self.known:
+        if (id(cls), names, self.any) in self.known:
             return
-        self.known.add((id(cls), names))
+        self.known.add((id(cls), names, self.any))
         bases = [k for k in cls.__mro__ if not foreign_class(k)]
         own = [k for k in bases if not library(k.__module__)]
+        computed = {n for k in own for n in k.__dict__ if self.any and n[:2] != "__"}.difference(names)
         special = {n for k in own for n, v in k.__dict__.items() if n[:2] == n[-2:] == "__" and isinstance(v, types.FunctionType)}
         held = [cls.__mro__]
-        for name in sorted({*names, *special}):
+        for name in sorted({*names, *special, *computed}):
             for k in own:
                 held += k, name, k.__dict__.get(name, MISSING)
         if own:
@@ -444,6 +494,9 @@ class Walk:
                 raise _core.TraceError(f"the random number generator of {cls.__name__} would be drawn from once, while the function is "
                                        "traced; draw the numbers outside and pass them as an argument")
             self.visit(None, value)
+        for value in [k.__dict__[name] for name in sorted(computed) for k in own if name in k.__dict__]:
+            if not is_code(value):
+                self.visit(None, value)
         if type(cls) is not type:
             self.visit(None, type(cls))
 
@@ -452,16 +505,18 @@ class Walk:
         self.classes = {}
         before, after = None, self.size()
         while before != after:
+            if self.any:
+                self.attributes |= {text for text in self.texts if text.isidentifier()}
             for step, value in list(self.waiting):
                 self.attributes_of(step, value)
             before, after = after, self.size()
         for step, held in self.classes.values():
             self.add(CLASS, step, MISSING, held)
-        for array in self.arrays if self.memory else ():
+        for array in self.arrays.values() if self.memory else ():
             self.probe(None, array, array_bytes, ())
 
     def size(self):
-        return len(self.steps), len(self.attributes), len(self.asked), len(self.waiting), self.any
+        return len(self.steps), len(self.attributes), len(self.asked), len(self.texts), len(self.waiting), self.any
 
 
 def lookup(cls, name):
@@ -473,14 +528,17 @@ def lookup(cls, name):
 
 
 def steps(function, leaves):
-    """The list of (kind, parent step, key[, what is there now]) for csrc/py/capture.c."""
+    """The list of (kind, parent step, key[, what is there now]) for csrc/py/capture.c, and the Effects to check after the trace."""
+    if draws(function):
+        refuse_random(getattr(function, "__name__", "the function"))
     walk = Walk()
     walk.visit(walk.root(function), function)
     for k, leaf in enumerate(leaves):
         if draws(leaf):
-            raise _core.TraceError("an argument is a source of random numbers, which would be drawn once, while tracing; "
-                                   "draw them outside and pass the numbers")
-        if not isinstance(leaf, CONSTANTS) and not hasattr(type(leaf), "__array_ufunc__"):
+            refuse_random("an argument is a source of random numbers")
+        if isinstance(leaf, str):
+            walk.texts.add(leaf)
+        elif not isinstance(leaf, CONSTANTS) and not hasattr(type(leaf), "__array_ufunc__"):
             walk.visit(walk.add(LEAF, k, None), leaf)
     walk.finish()
-    return walk.steps
+    return walk.steps, Effects(walk.arrays.values(), walk.generators + global_generators() * walk.libraries)

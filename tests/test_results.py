@@ -1,5 +1,6 @@
 """Results: who owns them, what is a scalar, what is a view."""
 
+import collections
 import gc
 
 import numpy as np
@@ -152,6 +153,67 @@ def test_empty_and_zero_rank():
     assert f(np.zeros((0, 3))).shape == (0, 3)
     assert f(np.zeros((2, 0, 3))).shape == (2, 0, 3)
     assert pyxla.jit(lambda x: np.array([x, x]).sum())(np.float64(2)) == 4
+
+
+def test_one_view_is_one_result():
+    def f(x):
+        y, v = x * 2, x[1:]
+        part = y[0]
+        return v, part, v, (y, part), x[1:]
+
+    v, part, again, (y, other), third = pyxla.jit(f)(X)
+    assert again is v and other is part and third is not v and part.base is y
+    assert pyxla.eval_shape(f, pyxla.ShapeDtype((2, 3), float))[2] == pyxla.ShapeDtype((1, 3), float)
+
+
+def test_arrays_that_numpy_makes_of_numbers_are_new_in_every_call():
+    def f(x):
+        w = np.hanning(4)
+        return w, w, np.fft.fftfreq(4), np.triu_indices(3), np.float64(3) + x[0, 0]
+
+    g = pyxla.jit(f)
+    for _ in range(3):
+        got = g(X)
+        assert got[0] is got[1]
+        for r, w in zip((*got[1:3], *got[3]), ((want := f(X))[1], want[2], *want[3])):
+            np.testing.assert_array_equal(r, w)
+            r[...] = 9
+    with pytest.raises(pyxla.UnsupportedError, match="share memory"):
+        pyxla.jit(lambda x: (w := np.hanning(4), w[1:]))(X)
+    for make in (lambda x: np.array(["a"]), lambda x: np.array([1, None]), lambda x: np.ma.array([1, 2])):
+        with pytest.raises(pyxla.UnsupportedError, match="was made in the jitted function"):
+            pyxla.jit(make)(X)
+
+
+class Value:
+    def __init__(self, v):
+        self.v = v
+
+    def __eq__(self, other):
+        return self.v == other.v
+
+    def __hash__(self):
+        return hash(self.v)
+
+
+def test_objects_that_are_arguments():
+    f = pyxla.jit(lambda o, x: (x, o))
+    for o in (Value(1), Value(1), Value(2)):
+        assert f(o, X)[1] is o
+    assert f.cache_info().traces == 2
+
+
+@pytest.mark.parametrize("make", [lambda x: (v for v in x), lambda x: {1, 2}, lambda x: collections.deque([1]), lambda x: Value(x + 1), lambda x: lambda: x,
+                                  lambda x: x.sum, lambda x: str(x.sum()), lambda x: {f"{x}": 1}, lambda x: map(np.sin, x), lambda x: [iter(x)]], ids=range(10))
+def test_what_would_be_another_object_in_another_call_is_refused(make):
+    with pytest.raises(pyxla.TraceError, match="a result of the jitted function is a"):
+        pyxla.jit(make)(X)
+
+
+def test_text_of_numbers():
+    f = pyxla.jit(lambda n, x: ({f"layer{n}": x, n: x, (n, "a"): 1}, str(n), repr(n), f"{n}/", f"{n!r:>4}"))
+    for n in (1, 2, 2.5, True):
+        assert repr(f(n, X)) == repr(f.__wrapped__(n, X))
 
 
 def test_none_and_constants():

@@ -1,6 +1,8 @@
 """Every way in which a function cannot be traced says what, where and what to do instead."""
+import functools
 import inspect
 import math
+import random
 import threading
 
 import numpy as np
@@ -162,6 +164,40 @@ def test_a_caught_error_does_not_end_the_trace():
     assert np.array_equal(f(X), X + 1)
 
 
+@pytest.mark.parametrize("change", [lambda a: a.flat.__setitem__(0, 1), lambda a: np.add.at(a, 0, 1), lambda a: memoryview(a).__setitem__((0, 0), 9.0),
+                                    lambda a: setattr(a, "shape", (4, 3))], ids=range(4))
+@pytest.mark.filterwarnings("ignore:Setting the shape")
+def test_captured_array_is_changed_by_numpy(change):
+    held = [np.zeros((3, 4))]
+
+    def f(x):
+        change(held[0])
+        return x
+
+    with pytest.raises(pyxla.TraceError, match=r"not an argument, float64\((3,4|4,3)\), was changed by NumPy"):
+        pyxla.jit(f)(X)
+
+
+@pytest.mark.parametrize("draw", [lambda d: d["np"].random(), lambda d: d["py"].random(), lambda d: d["method"](), lambda d: functools.partial(d["py"].random)(),
+                                  lambda d: __import__("random").random()], ids=range(5))
+def test_random_numbers_of_a_container(draw):
+    held = {"np": np.random.default_rng(1), "py": random.Random(1), "k": 2.0, "method": np.random.default_rng(1).random}
+    with pytest.raises(pyxla.TraceError, match="drawn once, while tracing"):
+        pyxla.jit(lambda x: x * draw(held))(X)
+    assert np.array_equal(pyxla.jit(lambda x: x * held["k"])(X), X * 2)
+    with pytest.raises(pyxla.TraceError, match="drawn once, while tracing"):
+        pyxla.jit(held["method"])()
+
+
+def test_deleted_elements():
+    def f(x):
+        del x[0]
+
+    for g in (f, lambda x: x.__delitem__(0)):
+        with pytest.raises(ValueError, match="cannot delete array elements"):
+            pyxla.jit(g)(X)
+
+
 def test_printing(capsys):
     @pyxla.jit
     def f(x, n):
@@ -169,7 +205,7 @@ def test_printing(capsys):
         return x
 
     f(X, 3)
-    assert capsys.readouterr().out == "Tracer(float64[3, 4]) Tracer(float64) Tracer(float64[1]) Tracer(float64[3, 4]) Tracer(int) Tracer(float64[3, 4]) Tracer(float64[4, 3])\n"
+    assert capsys.readouterr().out == "Tracer(float64[3, 4]) Tracer(float64) Tracer(float64[1]) Tracer(float64[3, 4]) 3 Tracer(float64[3, 4]) Tracer(float64[4, 3])\n"
 
 
 LEAKS = [lambda x: x + 1, lambda x: np.exp(x), lambda x: x[0], lambda x: x.shape, lambda x: x.sum(), lambda x: bool(x), lambda x: x.__setitem__(0, 1),

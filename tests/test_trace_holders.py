@@ -8,6 +8,8 @@ import dataclasses
 import enum
 import functools
 import logging
+import multiprocessing
+import operator
 import os
 import subprocess
 import sys
@@ -345,6 +347,50 @@ def headers_of_arrays():
         attribute(a, "shape", (4,)), lambda: b.resize(6, refcheck=False), item(c, (), 5.0), attribute(a, "dtype", np.dtype("i8"))]
 
 
+@program
+def partials_and_getters():
+    p, o, d = functools.partial(lambda x, a: x * a, a=1.0), types.SimpleNamespace(deep=Plain()), {"a": 1.0}
+    get, call = operator.attrgetter("deep.k"), operator.methodcaller("get", "late", 2.0)
+    return lambda x: p(x) * get(o) + call(d), [lambda: p.keywords.update(a=2.0), attribute(o.deep, "k", 3.0), attribute(o, "deep", Plain()), item(d, "late", 5.0)]
+
+
+@program
+def methods_looked_up_before():
+    a, d, v = np.ones(4), {"a": 1.0}, [1.0]
+    total, get, third, items = a.sum, d.get, v.__getitem__, [a.mean]
+    return lambda x: x * total() + get("a") + third(0) + items[0](), [item(a, 0, 5.0), item(d, "a", 2.0), item(v, 0, 3.0)]
+
+
+@program
+def elements_of_other_dtypes():
+    days, names, pairs = np.array(["2020-01-01"], "M8[D]"), np.array(["a", "b"]), np.zeros(2, [("k", "f8"), ("n", "i4")])
+    return lambda x: x * days.astype("i8")[0] + (names[0] == "a") + pairs[0]["k"] + sum(p["n"] for p in pairs) + pairs["k"][1], [
+        item(days, 0, np.datetime64("2021-01-01")), item(names, 0, "z"), lambda: pairs["k"].fill(2.0), item(pairs["n"], 1, 7)]
+
+
+@program
+def names_in_texts():
+    class C:
+        w0, w1 = 1.0, 2.0
+
+    o, module = C(), types.ModuleType("pyxla_text_module")
+    module.k, module.k0, sys.modules["pyxla_text_module"] = 1.0, 1.0, module
+    return lambda x: (x * sum(getattr(o, n) for n in ("w0", "w1")) + getattr(C, f"w{0}") + C.__dict__["w1"] + vars(module)["k"] + getattr(module, f"k{0}")
+                      + sys.modules["pyxla_text_module"].k), [
+        attribute(C, "w0", 3.0), attribute(C, "w1", 4.0), attribute(o, "w1", 5.0), attribute(module, "k", 6.0), attribute(module, "k0", 7.0)]
+
+
+@program
+def what_pythons_own_objects_hold():
+    @functools.singledispatch
+    def kind(v):
+        return 1.0
+
+    factor, value = [1.0], multiprocessing.Value("d", 1.0)
+    each = np.vectorize(lambda v: v * factor[0])
+    return lambda x: each(x) + value.value + kind("text"), [item(factor, 0, 2.0), attribute(value, "value", 3.0), lambda: kind.register(str, lambda v: 4.0)]
+
+
 @pytest.mark.filterwarnings("ignore:.*has been traced 8 times", "ignore:Setting the")
 @pytest.mark.parametrize("make", made)
 def test_changes_are_seen(make):
@@ -444,3 +490,11 @@ def test_subclasses_of_numbers_are_no_weak_numbers(v, dtype):
         np.testing.assert_array_equal(got, want)
         assert got.dtype == want.dtype
     assert pyxla.jit(lambda x, v: x * v)(x, v).dtype == (x * v).dtype
+
+
+def test_methods_of_c_are_jitted_like_functions():
+    a = np.ones(4)
+    f, g = pyxla.jit(a.sum), pyxla.jit(a.__getitem__)
+    for value in (1.0, 2.0, 2.0, 3.0):
+        a[1] = value
+        assert f() == a.sum() and g(1) == value

@@ -43,8 +43,7 @@ void adopt_end(Trace *t)
     Py_CLEAR(t->priv->handler_before);
 }
 
-/* Whether the array's memory was allocated in this trace. */
-static bool made_here(const Trace *t, PyArrayObject *a)
+bool adopt_made_here(const Trace *t, PyArrayObject *a)
 {
     while (!PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA)) {
         PyObject *base = PyArray_BASE(a);
@@ -68,7 +67,7 @@ static bool to_adopt(const Trace *t, PyObject *o)
         return false;
     int type = PyArray_TYPE((PyArrayObject *)o);
     return (PyTypeNum_ISNUMBER(type) || type == NPY_BOOL) && type != NPY_LONGDOUBLE && type != NPY_CLONGDOUBLE
-        && !made_here(t, (PyArrayObject *)o);
+        && !adopt_made_here(t, (PyArrayObject *)o);
 }
 
 /* A tracer of an array that existed before the trace, of lists and tuples with such arrays too; any other object itself. New reference. */
@@ -94,6 +93,13 @@ static PyObject *adopted(Trace *t, PyObject *o)
             PyTuple_SET_ITEM(copy, k, item);
     }
     return copy;
+}
+
+/* Elements of a structure are read by NumPy alone, and a field is a captured array of its own: once single elements, or a copy, have been asked for,
+ * the entry holds for these contents only. false with an exception. */
+static bool guard_structure(Trace *t, PyObject *a)
+{
+    return !t || !PyArray_Check(a) || PyArray_TYPE((PyArrayObject *)a) != NPY_VOID || adopt_made_here(t, (PyArrayObject *)a) || guard_elements(t->guards, a);
 }
 
 /* ---- operators ---- */
@@ -191,7 +197,7 @@ static PyObject *tp_iter(PyObject *a)
     Trace *t = watching();
     PyObject *x = t && to_adopt(t, a) ? adopted(t, a) : NULL, *r = x ? PyObject_GetIter(x) : NULL;
     Py_XDECREF(x);
-    return r || PyErr_Occurred() ? r : iter(a);
+    return r || PyErr_Occurred() || !guard_structure(t, a) ? r : iter(a);
 }
 
 static bool has_tracer(PyObject *key)
@@ -215,7 +221,11 @@ static PyObject *mp_getitem(PyObject *a, PyObject *key)
     Trace *t = watching();
     PyObject *x = t ? subscripted(t, a, key, NULL) : NULL, *r = x ? tracer_getitem(x, key) : NULL;
     Py_XDECREF(x);
-    return r || PyErr_Occurred() ? r : getitem(a, key);
+    if (!r && !PyErr_Occurred())
+        r = getitem(a, key);
+    if (r && !PyArray_Check(r) && !guard_structure(t, a))
+        Py_CLEAR(r);
+    return r;
 }
 
 static int mp_setitem(PyObject *a, PyObject *key, PyObject *value)
@@ -294,6 +304,8 @@ static Method methods[METHOD_COUNT] = {
 static PyObject *adopted_method(const Method *m, PyObject *self)
 {
     Trace *t = watching();
+    if (!guard_structure(t, self))
+        return NULL;
     PyObject *x = t && to_adopt(t, self) ? adopted(t, self) : NULL, *f = x ? PyObject_GetAttrString(x, m->name) : NULL;
     Py_XDECREF(x);
     return f;

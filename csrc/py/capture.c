@@ -13,14 +13,16 @@ bool trace_watch(Trace *t, PyObject *function, PyObject *const *leaves, int n)
         if (!find)
             return false;
     }
-    PyObject *tuple = PyTuple_New(n), *steps = NULL;
+    PyObject *tuple = PyTuple_New(n), *found = NULL, *steps, *effects;
     for (int k = 0; tuple && k < n; k++)
         PyTuple_SET_ITEM(tuple, k, Py_NewRef(leaves[k] ? leaves[k] : Py_None));
     if (tuple)
-        steps = PyObject_CallFunctionObjArgs(find, function, tuple, NULL);
-    bool ok = steps && guard_steps(t->guards, steps);
+        found = PyObject_CallFunctionObjArgs(find, function, tuple, NULL);
+    bool ok = found && PyArg_ParseTuple(found, "OO", &steps, &effects) && guard_steps(t->guards, steps);
+    if (ok)
+        t->priv->effects = Py_NewRef(effects);
     Py_XDECREF(tuple);
-    Py_XDECREF(steps);
+    Py_XDECREF(found);
     return ok;
 }
 

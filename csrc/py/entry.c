@@ -338,13 +338,41 @@ static bool fill_numbers(Entry *e, const Record *r)
     return true;
 }
 
+static bool finish_keys(Tree *t)
+{
+    for (uint32_t k = 0; k < t->len; k++) {
+        TreeNode *n = &t->at[k];
+        PyObject *keys = n->kind == TREE_DICT || n->kind == TREE_ORDERED ? trace_keys(n->aux) : NULL;
+        if (keys)
+            Py_SETREF(n->aux, keys);
+        else if (PyErr_Occurred())
+            return false;
+    }
+    return true;
+}
+
+static bool finish_leaves(Entry *e, Trace *t, const Record *r, const ObjectList *leaves)
+{
+    PyObject **statics = PyMem_Calloc(r->nleaves + 1, sizeof *statics);
+    if (!statics) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (uint32_t k = 0; k < r->nleaves; k++)
+        statics[k] = r->leaf[k].kind == LEAF_STATIC ? r->leaf[k].object : NULL;
+    bool ok = trace_finish(t, statics, (int)r->nleaves, leaves->at, (int)leaves->len, e->results);
+    PyMem_Free(statics);
+    return ok;
+}
+
 /* Takes the result apart and closes the trace's graph over it. */
-static bool finish(Entry *e, Trace *t, PyObject *result)
+static bool finish(Entry *e, Trace *t, const Record *r, PyObject *result)
 {
     ObjectList leaves = {0};
-    bool ok = tree_flatten(&e->tree, result, &leaves) && ((e->results = PyMem_Calloc(leaves.len + 1, sizeof *e->results)) || PyErr_NoMemory());
+    bool ok = tree_flatten(&e->tree, result, &leaves) && finish_keys(&e->tree)
+           && ((e->results = PyMem_Calloc(leaves.len + 1, sizeof *e->results)) || PyErr_NoMemory());
     e->nresults = ok ? leaves.len : 0;
-    ok = ok && trace_finish(t, leaves.at, (int)leaves.len, e->results);
+    ok = ok && finish_leaves(e, t, r, &leaves);
     for (uint32_t k = 0; k < e->nresults; k++)
         Py_XINCREF(e->results[k].object);
     objects_free(&leaves);
@@ -362,7 +390,7 @@ static Trace *trace_function(Entry *e, PyObject *fn, const char *name, const Sig
     if (!t)
         return NULL;
     PyObject *result = trace_watch(t, fn, r->value, (int)r->nleaves) ? trace_call(t, fn, name, s, r, b) : NULL;
-    bool ok = result && finish(e, t, result);
+    bool ok = result && finish(e, t, r, result);
     Py_XDECREF(result);
     trace_end(t, ok);
     return ok ? t : NULL;

@@ -1,6 +1,9 @@
 /* The end of a trace: what each result is made from, and which arguments are written back. */
 #include "py/tracer.h"
 #include "py/error.h"
+#include "py/result.h"
+#include "py/state.h"
+#include "py/tree.h"
 #include "opt/stage.h"
 
 /* A captured array must not have changed while the function was traced: its elements are read when the compiled code runs. */
@@ -16,7 +19,9 @@ static bool captured_unchanged(Trace *t)
             return false;
         }
     }
-    return true;
+    PyObject *same = t->priv->effects ? PyObject_CallMethod(t->priv->effects, "check", NULL) : Py_NewRef(Py_None);
+    Py_XDECREF(same);
+    return same != NULL;
 }
 
 static int add_output(Trace *t, Id id)
@@ -182,6 +187,53 @@ static bool result_local(Trace *t, Tracer *x, TraceResult *out)
     return !x->map || (out->view = new_view(t, &v));
 }
 
+/* An array that NumPy made while the function was traced: a new one in every call. Numbers are a constant of the graph; no other dtype is, and no
+ * subclass, and no array that shares memory with another one. */
+static bool result_made(Trace *t, PyObject *leaf, TraceResult *out)
+{
+    PyArrayObject *a = (PyArrayObject *)leaf;
+    if (!PyArray_CheckExact(leaf) || array_dtype(a) == DT_COUNT) {
+        PyErr_Format(error_class(ERR_UNSUPPORTED), "a result is a %s of %S that was made in the jitted function, which gives arrays of numbers only: make it outside",
+                     Py_TYPE(leaf)->tp_name, PyArray_DESCR(a));
+        return false;
+    }
+    int input = trace_constant(t, leaf);
+    Tracer *x = input < 0 ? NULL : (Tracer *)tracer_input(t, input, OWNER_LOCAL, TRACER_ARRAY);
+    bool ok = x && result_value(t, x, out);
+    Py_XDECREF(x);
+    return ok;
+}
+
+/* What is no tracer and no array of this trace stays the object that it is. */
+static bool result_object(PyObject *leaf, PyObject *const *statics, int n, TraceResult *out)
+{
+    for (int k = 0; k < n; k++)
+        if (statics[k] == leaf) {
+            *out = (TraceResult){.kind = RESULT_LEAF, .input = k};
+            return true;
+        }
+    static PyObject *check;
+    PyObject *ok = state_import(&check, "pyxla._results", "check") ? PyObject_CallOneArg(check, leaf) : NULL;
+    out->object = leaf;
+    Py_XDECREF(ok);
+    return ok != NULL;
+}
+
+PyObject *trace_keys(PyObject *keys)
+{
+    static PyObject *key;
+    Py_ssize_t n = PyTuple_GET_SIZE(keys);
+    PyObject *out = state_import(&key, "pyxla._results", "key") ? PyTuple_New(n) : NULL;
+    for (Py_ssize_t k = 0; out && k < n; k++) {
+        PyObject *now = PyObject_CallOneArg(key, PyTuple_GET_ITEM(keys, k));
+        if (!now)
+            Py_CLEAR(out);
+        else
+            PyTuple_SET_ITEM(out, k, now);
+    }
+    return out;
+}
+
 static bool result(Trace *t, PyObject *leaf, TraceResult *out)
 {
     *out = (TraceResult){.kind = RESULT_OBJECT};
@@ -191,10 +243,6 @@ static bool result(Trace *t, PyObject *leaf, TraceResult *out)
         out->python_number = true;
         Py_XDECREF(x);
         return ok;
-    }
-    if (!is_tracer(leaf)) {
-        out->object = leaf;
-        return true;
     }
     Tracer *x = (Tracer *)leaf;
     if (tracer_trace(x) != t)
@@ -213,21 +261,44 @@ static bool result(Trace *t, PyObject *leaf, TraceResult *out)
     return result_local(t, x, out);
 }
 
-/* An array that is a result already, with its elements as a new array: one object is one result. */
+/* An array that is a result already: one object is one result. */
 static bool again(PyObject *const *leaves, int k, TraceResult *out)
 {
     const Tracer *x = (const Tracer *)leaves[k];
-    if (!is_tracer(leaves[k]) || x->kind != TRACER_ARRAY || x->cell->results < 2)
+    if (is_tracer(leaves[k]) ? x->kind != TRACER_ARRAY || x->cell->results < 2 : !PyArray_Check(leaves[k]))
         return false;
     for (int j = 0; j < k; j++)
-        if (leaves[j] == leaves[k] && out[j].kind == RESULT_NEW) {
-            out[k] = out[j];
+        if (leaves[j] == leaves[k]) {
+            out[k] = (TraceResult){.kind = RESULT_AGAIN, .input = j};
             return true;
         }
     return false;
 }
 
-bool trace_finish(Trace *t, PyObject *const *leaves, int n, TraceResult *out)
+/* Whether an array that NumPy made in this trace lies in the memory of an earlier result. */
+static bool shared(const Trace *t, PyObject *const *leaves, int k)
+{
+    for (int j = 0; j < k; j++)
+        if (PyArray_Check(leaves[j]) && adopt_made_here(t, (PyArrayObject *)leaves[j]) && arrays_share((PyArrayObject *)leaves[j], (PyArrayObject *)leaves[k])) {
+            PyErr_SetString(error_class(ERR_UNSUPPORTED), "two results share memory that NumPy made of numbers alone: return a .copy() of one of them");
+            return true;
+        }
+    return false;
+}
+
+static bool any_result(Trace *t, PyObject *const *statics, int nstatics, PyObject *const *leaves, int k, TraceResult *out)
+{
+    if (again(leaves, k, out))
+        return true;
+    if (is_tracer(leaves[k]) || is_extent(leaves[k]))
+        return result(t, leaves[k], &out[k]);
+    out[k] = (TraceResult){.kind = RESULT_OBJECT};
+    if (!PyArray_Check(leaves[k]) || !adopt_made_here(t, (PyArrayObject *)leaves[k]))
+        return result_object(leaves[k], statics, nstatics, &out[k]);
+    return !shared(t, leaves, k) && result_made(t, leaves[k], &out[k]);
+}
+
+bool trace_finish(Trace *t, PyObject *const *statics, int nstatics, PyObject *const *leaves, int n, TraceResult *out)
 {
     if (!captured_unchanged(t))
         return false;
@@ -236,7 +307,7 @@ bool trace_finish(Trace *t, PyObject *const *leaves, int n, TraceResult *out)
         if (is_tracer(leaves[k]) && ((Tracer *)leaves[k])->kind == TRACER_ARRAY)
             ((Tracer *)leaves[k])->cell->results++;
     for (int k = 0; k < n; k++)
-        if (!again(leaves, k, out) && !result(t, leaves[k], &out[k])) {
+        if (!any_result(t, statics, nstatics, leaves, k, out)) {
             if (!PyErr_Occurred())
                 trace_fail(t);
             return false;

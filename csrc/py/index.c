@@ -275,14 +275,15 @@ static bool is_whole(PyObject *key)
 int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
 {
     Tracer *x = (Tracer *)self;
-    Trace *t = subscript_trace(self, "does not support item assignment");
+    Trace *t = subscript_trace(self, value ? "does not support item assignment" : "does not support item deletion");
+    if (!value) {
+        if (t)
+            PyErr_SetString(PyExc_ValueError, "cannot delete array elements");
+        return -1;
+    }
     bool back = t && is_tracer(value) && ((Tracer *)value)->cell->through && ((Tracer *)value)->cell->origin == x->cell;   /* x[i:j] += v */
     if (!t || (!back && !tracer_writable(x)))
         return -1;
-    if (!value) {
-        PyErr_SetString(PyExc_ValueError, "cannot delete array elements");
-        return -1;
-    }
     if (tracer_dynamic(x) && is_whole(key)) {
         Id all = value_for_store(t, value, tracer_dtype(x), tracer_shape(x), tracer_rank(x));
         return all && tracer_store(x, all) ? 0 : -1;

@@ -375,7 +375,7 @@ static PyObject *input_shape(const Entry *e, uint32_t k, const View *v)
     return s;
 }
 
-static PyObject *result_shape(const Entry *e, const TraceResult *res, const Registers *regs)
+static PyObject *result_shape(const Entry *e, const TraceResult *res, const Record *r, const Registers *regs)
 {
     const Output *o = &e->outputs[res->output >= 0 && (uint32_t)res->output < e->noutputs ? res->output : 0];
     switch (res->kind) {
@@ -386,6 +386,8 @@ static PyObject *result_shape(const Entry *e, const TraceResult *res, const Regi
     case RESULT_INPUT_VIEW: return input_shape(e, (uint32_t)res->input, res->view);
     case RESULT_REGISTER: return Py_NewRef(regs->at[res->input]);
     case RESULT_OBJECT: return Py_NewRef(res->object);
+    case RESULT_LEAF: return Py_NewRef(r->leaf[res->input].object);
+    case RESULT_AGAIN: return result_shape(e, &e->results[res->input], r, regs);
     }
     return NULL;
 }
@@ -398,7 +400,7 @@ static PyObject *shapes(Entry *e, const Record *r, const Call *Py_UNUSED(c))
     if (!leaves)
         PyErr_NoMemory();
     else if (!e->nregs || registers_fill(&regs, e, r) == 1)
-        while (n < e->nresults && (leaves[n] = result_shape(e, &e->results[n], &regs)))
+        while (n < e->nresults && (leaves[n] = result_shape(e, &e->results[n], r, &regs)))
             n++;
     if (leaves && n == e->nresults && !PyErr_Occurred())
         tree = tree_unflatten(&e->tree, leaves);

@@ -514,6 +514,15 @@ static PyObject *prim_method(PyObject *m, PyObject *name)
     return PyCFunction_New(&register_method_def, name);
 }
 
+static PyObject *prim_elements_hash(PyObject *m, PyObject *o)
+{
+    (void)m;
+    if (!PyArray_Check(o))
+        return PyErr_Format(PyExc_TypeError, "elements_hash() of a %s", Py_TYPE(o)->tp_name);
+    uint64_t h = array_hash((PyArrayObject *)o);
+    return h ? PyLong_FromUnsignedLongLong(h) : NULL;
+}
+
 PyMethodDef prim_methods[] = {
     FAST(cast, "cast(x, dtype[, True]): astype, or (True) the same bits as another dtype of the size"),
     FAST(full, "full(shape, dtype, value): a new array"),
@@ -523,6 +532,7 @@ PyMethodDef prim_methods[] = {
     FAST(scan, "scan(op, x, axis)"),
     FAST(dot, "dot(a, b): (..., m, k) x (..., k, n)"),
     {"_extent_type", prim_extent_type, METH_O, "_extent_type(cls): the class of extents that are known only in the run"},
+    {"elements_hash", prim_elements_hash, METH_O, "elements_hash(array): a number that another array with these elements in this order has too"},
     {"is_concrete", prim_is_concrete, METH_O, "whether the value of a tracer is known, or can be computed now"},
     {"is_extent", prim_is_extent, METH_O, "whether x is an extent that is known only in the run"},
     {"bounds", prim_bounds, METH_O, "bounds(x): integers that no element of x passes, as far as the graph shows them, or None"},

@@ -107,3 +107,20 @@ void array_bounds(PyArrayObject *a, const char **lo, const char **hi)
     }
     *hi += PyArray_ITEMSIZE(a);
 }
+
+bool arrays_share(PyArrayObject *a, PyArrayObject *b)
+{
+    const char *alo, *ahi, *blo, *bhi;
+    array_bounds(a, &alo, &ahi);
+    array_bounds(b, &blo, &bhi);
+    if (alo >= bhi || blo >= ahi)
+        return false;
+    PyObject *f = state_import(&state.shares_memory, "numpy", "shares_memory");
+    PyObject *args = f ? Py_BuildValue("(OOi)", a, b, 100000) : NULL;
+    PyObject *answer = args ? PyObject_Call(f, args, NULL) : NULL;
+    bool share = answer != Py_False;
+    Py_XDECREF(args);
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return share;
+}

@@ -92,24 +92,6 @@ static PyObject *input_name(const Entry *e, uint32_t k, Call *c)
     return in->kind == INPUT_LEAF ? call_name(c, (uint32_t)in->leaf) : PyUnicode_FromString("an array that the function captures");
 }
 
-/* Whether two arrays share an element; one whose question is too hard counts as sharing. */
-static bool share_memory(PyArrayObject *a, PyArrayObject *b)
-{
-    const char *alo, *ahi, *blo, *bhi;
-    array_bounds(a, &alo, &ahi);
-    array_bounds(b, &blo, &bhi);
-    if (alo >= bhi || blo >= ahi)
-        return false;
-    PyObject *f = state_import(&state.shares_memory, "numpy", "shares_memory");
-    PyObject *args = f ? Py_BuildValue("(OOi)", a, b, 100000) : NULL;
-    PyObject *answer = args ? PyObject_Call(f, args, NULL) : NULL;
-    bool share = answer != Py_False;
-    Py_XDECREF(args);
-    Py_XDECREF(answer);
-    PyErr_Clear();
-    return share;
-}
-
 /* Takes the references to the names over. */
 static bool raise_overlap(PyObject *a, const char *what, PyObject *b, Call *c)
 {
@@ -125,7 +107,7 @@ static bool check_overlap(const Entry *e, uint32_t k, const Record *r, const cha
     PyArrayObject *a = input_array(e, k, r);
     for (uint32_t other = 0; a && other < e->ninputs; other++) {
         PyArrayObject *b = other == k ? NULL : input_array(e, other, r);
-        if (b && share_memory(a, b))
+        if (b && arrays_share(a, b))
             return raise_overlap(input_name(e, k, c), what, input_name(e, other, c), c);
     }
     return true;
@@ -254,7 +236,8 @@ static PyObject *make_steps(const TraceResult *res, const Frame *f, PyObject **m
     return a;
 }
 
-static PyObject *make_result(const TraceResult *res, const Entry *e, const Record *r, const Registers *regs, const Frame *f, PyObject **made)
+/* leaves: the results before this one. */
+static PyObject *make_result(const TraceResult *res, const Entry *e, const Record *r, const Registers *regs, const Frame *f, PyObject **made, PyObject *const *leaves)
 {
     switch (res->kind) {
     case RESULT_NEW: return make_new(res, e, f);
@@ -264,6 +247,8 @@ static PyObject *make_result(const TraceResult *res, const Entry *e, const Recor
     case RESULT_NEW_STEPS: return make_steps(res, f, made);
     case RESULT_REGISTER: return Py_NewRef(regs->at[res->input]);
     case RESULT_OBJECT: return Py_NewRef(res->object);
+    case RESULT_LEAF: return Py_NewRef(r->leaf[res->input].object);
+    case RESULT_AGAIN: return Py_NewRef(leaves[res->input]);
     }
     PyErr_SetString(state.internal_error, "a result of an unknown kind");
     return NULL;
@@ -272,7 +257,7 @@ static PyObject *make_result(const TraceResult *res, const Entry *e, const Recor
 static PyObject *make_tree(const Entry *e, const Record *r, const Registers *regs, const Frame *f)
 {
     if (e->tree.len == 1 && e->nresults == 1)
-        return make_result(&e->results[0], e, r, regs, f, NULL);
+        return make_result(&e->results[0], e, r, regs, f, NULL, NULL);
     uint32_t n = 0, reshapes = e->trace->reshapes;
     PyObject *buffer[32], **leaves = buffer, **made = NULL, *tree = NULL;
     if ((e->nresults > 32 && !(leaves = PyMem_Malloc(e->nresults * sizeof *leaves))) || (reshapes && !(made = PyMem_Calloc(reshapes, sizeof *made)))) {
@@ -280,7 +265,7 @@ static PyObject *make_tree(const Entry *e, const Record *r, const Registers *reg
             PyMem_Free(leaves);
         return PyErr_NoMemory();
     }
-    while (n < e->nresults && (leaves[n] = make_result(&e->results[n], e, r, regs, f, made)))
+    while (n < e->nresults && (leaves[n] = make_result(&e->results[n], e, r, regs, f, made, leaves)))
         n++;
     for (uint32_t k = 0; k < reshapes; k++)
         Py_XDECREF(made[k]);

@@ -35,6 +35,8 @@ typedef enum {
     RESULT_NEW_STEPS,           /* what `steps` make of the new array of graph output `output` */
     RESULT_REGISTER,            /* a Python number: register `input` of the scalar program */
     RESULT_OBJECT,              /* a Python object, `object`, the same on every call */
+    RESULT_LEAF,                /* the very object of leaf `input` of the arguments, which is part of the key */
+    RESULT_AGAIN,               /* the very object of the earlier result `input` */
 } ResultKind;
 
 /* A basic view: axis k of the view steps step[k] elements along axis axis[k] of its base (axis -1: a new or broadcast axis, stride 0),
@@ -90,8 +92,11 @@ PyObject *trace_leaf(Trace *t, int leaf, PyObject *value, int alias);
  * the code it calls can read. false with an exception. */
 bool trace_watch(Trace *t, PyObject *function, PyObject *const *leaves, int n);
 /* After the function returned: classifies n result leaves (tracers, arrays, numbers, other objects), appends write-backs and results
- * to the graph's outputs. Objects in `out` are borrowed from the leaves. false with an exception. */
-bool trace_finish(Trace *t, PyObject *const *leaves, int n, TraceResult *out);
+ * to the graph's outputs. statics: by leaf of the arguments, the object that is part of the key, or NULL. Objects in `out` are borrowed from
+ * the leaves. false with an exception. */
+bool trace_finish(Trace *t, PyObject *const *statics, int nstatics, PyObject *const *leaves, int n, TraceResult *out);
+/* The keys of a dict among the results, with today's value of a Python number that is one, guarded. New reference. */
+PyObject *trace_keys(PyObject *keys);
 /* Ends the trace: no tracer of it can be used any more. keep: the caller owns t now (arena, graph, inputs, scalars, guards and what
  * trace_source() needs stay valid) and frees it by trace_free(); else all is freed. */
 void trace_end(Trace *t, bool keep);

@@ -20,12 +20,22 @@ static void tracer_dealloc(PyObject *self)
 
 /* ---- showing ---- */
 
+/* What Python shows of a number's value: text may become a key or a result, so the value is asked for. */
+static PyObject *number_text(Tracer *x, PyObject *(*show)(PyObject *))
+{
+    PyObject *v = scalar_concrete(x), *s = v ? show(v) : NULL;
+    Py_XDECREF(v);
+    return s;
+}
+
 static PyObject *tracer_repr(PyObject *self)
 {
     Tracer *x = (Tracer *)self;
     Trace *t = x->cell->trace;
     if (!t)
         return PyUnicode_FromString("Tracer(of an ended trace)");
+    if (x->kind == TRACER_PYTHON_SCALAR && t == trace_current())
+        return number_text(x, PyObject_Repr);
     if (x->kind == TRACER_PYTHON_SCALAR)
         return PyUnicode_FromFormat("Tracer(%s)", Py_TYPE(scalars_value(t->scalars, x->reg))->tp_name);
     Text text = {0};

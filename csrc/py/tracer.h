@@ -88,6 +88,7 @@ struct TracePrivate {
     VEC(PyObject *) leaves;       /* tracers by leaf, strong */
     PyObject *handler, *handler_before;   /* NumPy's memory handler in this trace, and outside */
     PyObject *captured;           /* dict: id of an array -> number of its input */
+    PyObject *effects;            /* what the trace must leave as it was: a pyxla._effects.Effects, or NULL */
     VEC(uint8_t) depends;         /* per node: DEPENDS_ bits */
     VEC(Undo) journal;
     int marks;                    /* open marks; the journal is kept only under one */
@@ -321,3 +322,5 @@ bool adopt_init(void);
 void adopt_exchange(bool ours);
 bool adopt_begin(Trace *t);       /* false with an exception */
 void adopt_end(Trace *t);
+/* Whether NumPy allocated the array's memory in this trace. */
+bool adopt_made_here(const Trace *t, PyArrayObject *a);

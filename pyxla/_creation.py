@@ -5,6 +5,7 @@ threads that do not trace go to NumPy itself."""
 import sys
 import types
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -49,6 +50,27 @@ def lent(object):
     return object if a.base is None else a
 
 
+@creator
+def read(object):
+    """What NumPy reads of an object that is neither array nor number nor list: its memory as an array, or a list of its items."""
+    kind = type(object)
+    if hasattr(kind, "__array_ufunc__") or hasattr(kind, "__array_function__"):
+        return object
+    if hasattr(object, "__array__") or hasattr(object, "__array_interface__") or lends(object):
+        return lent(object)
+    sequence = hasattr(kind, "__getitem__") and hasattr(kind, "__len__") and not isinstance(object, Mapping)
+    return list(object) if sequence else object
+
+
+def lends(object):
+    """Whether an object has the buffer protocol."""
+    try:
+        memoryview(object)
+    except TypeError:
+        return False
+    return True
+
+
 def shape_of(shape):
     return _args.shape_tuple(shape)
 
@@ -80,6 +102,7 @@ COPY = {np._CopyMode.ALWAYS: True, np._CopyMode.IF_NEEDED: None, np._CopyMode.NE
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None):
     dtype = None if dtype is None else _args.dtype_of(dtype)
     copy = COPY.get(copy, copy) if isinstance(copy, np._CopyMode) else copy
+    object = _core.read(object)
     if type(object) is creators.get("flat"):            # a view where NumPy has one, even as a copy
         object = _core._functions[np.ravel](object.base)
         return object if dtype is None else _core.cast(object, dtype)
@@ -280,7 +303,7 @@ _originals, _shims = {}, {}
 
 def _from_numpy(frame):
     name = frame.f_globals.get("__name__") or ""
-    return name.partition(".")[0] in ("numpy", "pyxla") and not name.startswith("pyxla.xp")
+    return name.partition(".")[0] in ("numpy", "pyxla") and not name.startswith(("pyxla.xp", "numpy.polynomial"))
 
 
 def _redirect(name, ours):

@@ -456,8 +456,12 @@ static PyObject *function_call_within(PyObject *f, PyObject *const *args, size_t
     Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     for (Py_ssize_t k = 0; k < n; k++)
         if (tracer_inside(args[k], 0)) {
-            PyObject *ours = PyDict_GetItemWithError(core_functions, f);
-            return ours ? PyObject_Vectorcall(ours, args, nargsf, kwnames) : PyErr_Occurred() || !op_begin() ? NULL : refuse_function(f);
+            PyObject *ours = Py_XNewRef(PyDict_GetItemWithError(core_functions, f));
+            if (!ours && !PyErr_Occurred() && op_begin())
+                ours = other_function(f);
+            PyObject *r = ours ? PyObject_Vectorcall(ours, args, nargsf, kwnames) : NULL;
+            Py_XDECREF(ours);
+            return r;
         }
     return function_call(f, args, nargsf, kwnames);
 }

@@ -175,7 +175,8 @@ static bool is_advanced(PyObject *item)
         PySliceObject *s = (PySliceObject *)item;
         return is_run_integer(s->start) || is_run_integer(s->stop);
     }
-    return is_extent(item) || PyArray_Check(item) || PyList_Check(item) || PyTuple_Check(item) || PyBool_Check(item) || PyArray_IsScalar(item, Bool);
+    return is_extent(item) || PyArray_Check(item) || PyList_Check(item) || PyTuple_Check(item) || PyBool_Check(item) || PyArray_IsScalar(item, Bool)
+           || !(PyIndex_Check(item) || item == Py_None || item == Py_Ellipsis);     /* what NumPy reads as an array, or refuses */
 }
 
 static bool key_advanced(PyObject *key)
@@ -191,8 +192,13 @@ static bool key_advanced(PyObject *key)
 /* Calls a function of fancy.py that is registered as a method. */
 static PyObject *call_advanced(const char *name, PyObject *self, PyObject *key, PyObject *value)
 {
-    PyObject *f = PyDict_GetItemString(core_methods, name);
-    return f ? PyObject_CallFunctionObjArgs(f, self, key, value, NULL) : PyErr_Format(PyExc_RuntimeError, "%s is not registered", name);
+    PyObject *f = PyDict_GetItemString(core_methods, name), *read = sequence_read(key), *r = NULL;
+    if (!f)
+        PyErr_Format(PyExc_RuntimeError, "%s is not registered", name);
+    else if (read)
+        r = PyObject_CallFunctionObjArgs(f, self, read, value, NULL);
+    Py_XDECREF(read);
+    return r;
 }
 
 static bool key_read(Key *k, Trace *t, Tracer *x, PyObject *key)

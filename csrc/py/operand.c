@@ -78,6 +78,16 @@ static bool read_sequence(Trace *t, PyObject *o, Operand *out)
     return ok;
 }
 
+/* An object that NumPy reads as an array (sequence.c); CODE_OTHER for any other. */
+static bool read_other(Trace *t, PyObject *o, Operand *out, bool sequences)
+{
+    out->code = CODE_OTHER;
+    PyObject *read = sequences && !PyList_Check(o) && !PyTuple_Check(o) ? sequence_read(o) : Py_NewRef(o);
+    bool ok = read && (read == o || operand_read(t, read, out, true));
+    Py_XDECREF(read);
+    return ok;
+}
+
 bool operand_read(Trace *t, PyObject *o, Operand *out, bool sequences)
 {
     *out = (Operand){.reg = -1, .layout = LAYOUT_C};
@@ -107,8 +117,7 @@ bool operand_read(Trace *t, PyObject *o, Operand *out, bool sequences)
         return read_subclass(t, o, out);
     if (sequences && (PyList_Check(o) || PyTuple_Check(o)))
         return read_sequence(t, o, out);
-    out->code = CODE_OTHER;
-    return true;
+    return read_other(t, o, out, sequences);
 }
 
 Dtype operand_dtype(const Operand *x)

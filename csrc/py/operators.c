@@ -77,11 +77,16 @@ static PyObject *op_matmul(PyObject *a, PyObject *b)
         if (!matmul)
             return NULL;
     }
-    if (foreign(a) || foreign(b))
-        Py_RETURN_NOTIMPLEMENTED;
-    PyObject *args[] = {a, matmul, PyUnicode_InternFromString("__call__"), a, b};
-    PyObject *r = args[2] ? tracer_array_ufunc(a, args + 1, 4, NULL) : NULL;
-    Py_XDECREF(args[2]);
+    PyObject *x = sequence_read(a), *y = x ? sequence_read(b) : NULL, *r = NULL;
+    if (y && (foreign(x) || foreign(y)))
+        r = Py_NewRef(Py_NotImplemented);
+    else if (y) {
+        PyObject *args[] = {x, matmul, PyUnicode_InternFromString("__call__"), x, y};
+        r = args[2] ? tracer_array_ufunc(x, args + 1, 4, NULL) : NULL;
+        Py_XDECREF(args[2]);
+    }
+    Py_XDECREF(x);
+    Py_XDECREF(y);
     return r;
 }
 

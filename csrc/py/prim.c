@@ -66,7 +66,9 @@ PyObject *as_tracer(Trace *t, PyObject *o)
         PyObject *make = PyDict_GetItemString(core_creators, "array");
         return make ? PyObject_CallOneArg(make, o) : NULL;
     }
-    return number_tracer(t, o);
+    PyObject *read = sequence_read(o), *x = !read ? NULL : read == o ? number_tracer(t, o) : as_tracer(t, read);
+    Py_XDECREF(read);
+    return x;
 }
 
 Tracer *prim_operand(Trace *t, PyObject *o, Id *node)
@@ -393,6 +395,12 @@ static PyObject *prim_check(PyObject *m, PyObject *const *args, Py_ssize_t n)
 
 /* ---- tracers and values ---- */
 
+static PyObject *prim_read(PyObject *m, PyObject *o)
+{
+    (void)m;
+    return sequence_read(o);
+}
+
 static PyObject *prim_as_tracer(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
@@ -546,6 +554,7 @@ PyMethodDef prim_methods[] = {
     FAST(where, "where(c, a, b): broadcast and promoted"),
     FAST(op, "op(name, *xs): an elementwise op of the table, on operands of the dtypes it takes"),
     FAST(check, "check(pred, code): must hold when the function runs"),
+    {"read", prim_read, METH_O, "read(x): x, with ranges, deques, buffers ... in it as lists and arrays"},
     FAST(as_tracer, "as_tracer(x, dtype=None): arrays are captured, numbers are constants"),
     FAST(copy, "copy(x, c_order=False): a new array, in the order of x's elements in memory or in C order"),
     {"iota", prim_iota, METH_O, "iota(n): 0 .. n - 1 of int64"},

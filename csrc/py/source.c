@@ -26,14 +26,14 @@ static bool in_package(const char *name, const char *package, size_t n)
     return !strncmp(name, package, n) && (name[n] == 0 || name[n] == '.');
 }
 
-/* FRAME_XP: pyxla.xp, whose functions call NumPy's for the user, as code of the user's would. */
+/* FRAME_XP: pyxla.xp and numpy.polynomial, plain Python over NumPy's functions, which they call for the user, as code of the user's would. */
 enum { FRAME_USER, FRAME_NUMPY = 1, FRAME_PYXLA = 2, FRAME_XP = 3 };
 static int frame_owner(PyFrameObject *f)
 {
     PyObject *globals = frame_globals(f);
     PyObject *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
     const char *s = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
-    int owner = !s ? FRAME_USER : in_package(s, "numpy", 5) ? FRAME_NUMPY : in_package(s, "pyxla.xp", 8) ? FRAME_XP : in_package(s, "pyxla", 5) ? FRAME_PYXLA : FRAME_USER;
+    int owner = !s ? FRAME_USER : in_package(s, "numpy.polynomial", 16) ? FRAME_XP : in_package(s, "numpy", 5) ? FRAME_NUMPY : in_package(s, "pyxla.xp", 8) ? FRAME_XP : in_package(s, "pyxla", 5) ? FRAME_PYXLA : FRAME_USER;
     Py_XDECREF(globals);
     return owner;
 }

@@ -441,10 +441,17 @@ static PyObject *array_function(PyObject *self, PyObject *args)
         return NULL;
     if (!op_begin())
         return NULL;
-    PyObject *ours = PyDict_GetItemWithError(core_functions, f);
-    if (ours)
-        return PyObject_Call(ours, fargs, kwargs);
-    return PyErr_Occurred() ? NULL : refuse_function(f);
+    PyObject *ours = Py_XNewRef(PyDict_GetItemWithError(core_functions, f));
+    if (!ours && !PyErr_Occurred())
+        ours = other_function(f);
+    if (!ours)
+        return NULL;
+    PyObject *read = sequence_read(fargs), *named = read ? sequence_read_values(kwargs) : NULL;
+    PyObject *r = named ? PyObject_Call(ours, read, named) : NULL;
+    Py_DECREF(ours);
+    Py_XDECREF(read);
+    Py_XDECREF(named);
+    return r;
 }
 
 /* NumPy asks for the elements: known for concrete tracers and, guarded, for Python numbers. */

@@ -203,7 +203,8 @@ Id number_node(Trace *t, PyObject *number, Dtype dtype);
 /* nan.c, under check_nan=True: a check that r, made of the operands, has no NaN where (each: element by element) they have none. false with an exception. */
 bool nan_check(Trace *t, Id r, const Id *in, int nin, bool each);
 bool ufunc_init(PyObject *module);
-PyObject *refuse_function(PyObject *function);
+/* What a NumPy function that is not registered calls (of a module that NumPy loads late), or NULL with the error of pyxla/_np/refused.py. */
+PyObject *other_function(PyObject *function);
 PyObject *tracer_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /* ---- operators.c: Python's operators ---- */
@@ -255,6 +256,13 @@ bool guard_type(struct GuardList *g, int reg, PyObject *value);            /* ..
 bool guard_elements(struct GuardList *g, PyObject *array);
 /* Captured state: the steps that _capture.py found (capture.h). */
 bool guard_steps(struct GuardList *g, PyObject *steps);
+
+/* ---- sequence.c ---- */
+/* An argument as functions take it: o, or the list or array that NumPy reads of a range, a deque, a buffer ..., inside of lists and tuples
+ * too. New reference, NULL with an exception. */
+PyObject *sequence_read(PyObject *o);
+/* The values of keyword arguments likewise, in a new dict. */
+PyObject *sequence_read_values(PyObject *kwargs);
 
 /* ---- concrete.c ---- */
 /* The ndarray of a tracer that depends on no input, or a TraceError that says what (`bool()`) asked for a value, and the cure. */

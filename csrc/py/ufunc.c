@@ -514,14 +514,12 @@ static PyObject *call(Trace *t, int u, PyObject *const *in, const Options *o)
     return r->nout == 1 || !first ? first : pair(first, deliver(t, out[1], to[1], mask, layout));
 }
 
-/* Raises the error that pyxla/_np/refused.py has for a NumPy function. Returns NULL. */
-PyObject *refuse_function(PyObject *function)
+PyObject *other_function(PyObject *function)
 {
-    PyObject *refuse = PyDict_GetItemString(core_functions, "refused"), *r = refuse ? PyObject_CallOneArg(refuse, function) : NULL;
-    Py_XDECREF(r);
-    if (!PyErr_Occurred())
+    PyObject *refuse = PyDict_GetItemString(core_functions, "refused"), *f = refuse ? PyObject_CallOneArg(refuse, function) : NULL;
+    if (!f && !PyErr_Occurred())
         PyErr_SetString(error_class(ERR_INTERNAL), "a NumPy function is neither implemented nor refused");
-    return NULL;
+    return f;
 }
 
 /* Calls the Python function registered under key with (ufunc if `method`, inputs, keywords). NULL without an exception: there is none. */
@@ -531,15 +529,36 @@ static PyObject *call_registered(PyObject *key, PyObject *const *args, Py_ssize_
     return f ? PyObject_Vectorcall(f, args, (size_t)nargs, kwnames) : NULL;
 }
 
+#define MOST_ARGUMENTS 16
+/* Arguments as functions take them (sequence.c), after a borrowed first one; false with an exception. */
+static bool read_arguments(PyObject **copy, PyObject *first, PyObject *const *args, Py_ssize_t n)
+{
+    copy[0] = first;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        copy[k + 1] = sequence_read(args[k]);
+        if (copy[k + 1])
+            continue;
+        while (k)
+            Py_DECREF(copy[k--]);
+        return false;
+    }
+    return true;
+}
+
+static void release_arguments(PyObject **copy, Py_ssize_t n)
+{
+    for (Py_ssize_t k = 1; k <= n; k++)
+        Py_DECREF(copy[k]);
+}
+
 static PyObject *call_method(Trace *t, PyObject *method, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    PyObject *key = PyUnicode_FromFormat("ufunc.%U", method), *copy[8];
+    PyObject *key = PyUnicode_FromFormat("ufunc.%U", method), *copy[MOST_ARGUMENTS];
     PyObject *r = NULL;
-    if (key && nargs - 1 + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0) <= 8) {
-        copy[0] = args[0];    /* the ufunc; args[1] is the method's name */
-        for (Py_ssize_t k = 2; k < nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0); k++)
-            copy[k - 1] = args[k];
+    Py_ssize_t n = nargs - 2 + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);       /* args[0] is the ufunc, args[1] the method's name */
+    if (key && n < MOST_ARGUMENTS && read_arguments(copy, args[0], args + 2, n)) {
         r = call_registered(key, copy, nargs - 1, kwnames);
+        release_arguments(copy, n);
     }
     Py_XDECREF(key);
     if (!r && !PyErr_Occurred()) {
@@ -553,19 +572,17 @@ static PyObject *call_method(Trace *t, PyObject *method, PyObject *const *args, 
 /* A ufunc without an op: the function registered for it, else the one for all others ("ufunc"), else the error of the table of refusals. */
 static PyObject *call_without_op(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    PyObject *copy[16] = {args[0]}, *r = NULL;
+    PyObject *copy[MOST_ARGUMENTS], *r = NULL;
     Py_ssize_t n = nargs - 2 + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-    for (Py_ssize_t k = 0; k < n && k < 15; k++)
-        copy[k + 1] = args[k + 2];
-    if (n <= 15)
+    if (n < MOST_ARGUMENTS && read_arguments(copy, args[0], args + 2, n)) {
         r = call_registered(args[0], copy + 1, nargs - 2, kwnames);
-    if (!r && !PyErr_Occurred() && n <= 15) {
-        PyObject *key = PyUnicode_FromString("ufunc");
-        r = key ? call_registered(key, copy, nargs - 1, kwnames) : NULL;
+        PyObject *key = !r && !PyErr_Occurred() ? PyUnicode_FromString("ufunc") : NULL;
+        r = key ? call_registered(key, copy, nargs - 1, kwnames) : r;
         Py_XDECREF(key);
+        release_arguments(copy, n);
     }
     if (!r && !PyErr_Occurred())
-        refuse_function(args[0]);
+        Py_XDECREF(other_function(args[0]));
     return r;
 }
 

@@ -35,6 +35,7 @@ def is_weak(x):
 def array(x, dtype=None):
     """x as an array tracer, as `np.asanyarray(x, dtype)` would give; sequences are stacked."""
     if not is_array(x):
+        x = _core.read(x)
         x = stacked(x) if isinstance(x, (list, tuple)) else _core.as_tracer(x)
     return x if dtype is None or x.dtype == dtype else _core.cast(x, dtype_of(dtype))
 
@@ -99,7 +100,7 @@ def type_of(x):
         return x.dtype
     if isinstance(x, (bool, int, float, complex)):
         return type(x)(0)
-    return np.dtype(x)
+    return array(x).dtype if isinstance(x, (list, tuple)) else np.dtype(x)
 
 
 def default_type(x):
@@ -209,12 +210,3 @@ def to_out(result, out, casting="same_kind"):
         raise ValueError(f"output array has shape {out.shape}, the result has shape {result.shape}")
     out[...] = result
     return out
-
-
-def c_order(name, order):
-    """Refuses an element order that depends on the memory layout of the data."""
-    if order not in (None, "C", "c", "K", "k", "A", "a", "F", "f"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
-    if order in ("K", "k", "A", "a"):
-        raise unsupported(f"{name} with order={order!r}", "use order='C' or order='F'")
-    return order in ("F", "f")

@@ -45,6 +45,8 @@ def as_index(item):
     if isinstance(item, (list, tuple)) and not traced(item):
         a = np.array(item)
         a = a.astype(np.intp) if a.size == 0 else a
+    elif not is_array(item) and not isinstance(item, (list, tuple, np.ndarray)):
+        raise IndexError(INVALID)
     else:
         a = array(item)
     if a.dtype.kind not in "biu":

@@ -5,7 +5,9 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import BOOL, INT, array, result_type, unsupported
+from ._args import BOOL, FLOAT, INT, array, result_type
+from .extents import extent
+from .host import host
 from .manip import ravel
 from .selection import comparable, search
 
@@ -34,8 +36,6 @@ def outer_edges(a, range):
 
 def bin_edges(a, bins, range):
     """The edges of a histogram, and (first, last, number) where they are equally far apart."""
-    if isinstance(bins, str):
-        raise unsupported(f"a histogram with bins={bins!r}", "give the number of bins, or their edges")
     if np.ndim(bins) == 1:
         edges = array(bins)
         if edges.size > 1:
@@ -52,8 +52,44 @@ def bin_edges(a, bins, range):
     return array(np.linspace(first, last, n + 1, dtype=dtype), dtype), (first, last, n)
 
 
+# ---- bins given by the name of a rule: NumPy's own, which decides on their number when the function runs ----
+
+RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
+
+
+def numpys_bins(a, rule, ends):
+    """NumPy's histogram by a rule; ends: the range, or nothing."""
+    return np.histogram(a, RULES[rule], tuple(ends.tolist()) if ends.size else None)
+
+
+@host
+def run_rule_size(results, a, ends, rule):
+    results[0][...] = numpys_bins(a, rule, ends)[0].size
+
+
+@host
+def run_rule(results, a, ends, rule):
+    for result, value in zip(results, numpys_bins(a, rule, ends)):
+        if result is not None:
+            result[...] = value
+
+
+def by_rule(a, name, range, weights):
+    """The counts and the edges of a histogram whose bins are given by the name of a rule."""
+    if name not in RULES:
+        raise ValueError(f"{name!r} is not a valid estimator for `bins`")
+    if weights is not None:
+        raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
+    ends = _core.full((0,), FLOAT, 0) if range is None else array([*range], FLOAT)
+    n = extent(run_rule_size((a, ends), ((INT, ()),), RULES.index(name))[0])
+    edges = a.dtype if a.dtype.kind == "f" else FLOAT
+    return run_rule((a, ends), ((INT, (n,)), (edges, (n + 1,))), RULES.index(name))
+
+
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
+    if isinstance(bins, str):
+        return by_rule(ravel(array(a)), bins, range, weights)[1]
     return bin_edges(ravel(array(a)), bins, range)[0]
 
 
@@ -112,6 +148,9 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
         weights = ravel(weights)
     a = ravel(a)
     a = _core.cast(a, np.dtype(np.uint8)) if a.dtype == BOOL else a
+    if isinstance(bins, str):
+        counts, edges = by_rule(a, bins, range, weights)
+        return (counts / np.diff(edges).astype(float) / counts.sum() if density else counts), edges
     edges, uniform = bin_edges(a, bins, range)
     at, keep = bins_of(a, edges, uniform)
     kind = None if weights is None else weights.dtype

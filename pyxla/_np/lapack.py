@@ -3,6 +3,7 @@
 A borrowed function sees `Gufuncs` in the place of numpy.linalg's module of gufuncs. What its `errstate` asks for when it calls one (the
 `LinAlgError` to raise) goes along by number. Where NumPy's Python asks for values, the function is written out here."""
 import re
+import sys
 
 import numpy as np
 from numpy.linalg import _linalg, _umath_linalg
@@ -283,4 +284,10 @@ def lstsq(a, b, rcond=None):
     x, residuals, rank, s = run_lstsq(arrays, types)
     x = _core.full(x.shape, x.dtype, 0) if m == 0 else x[..., :k]
     residuals = _core.full((0,), real, 0) if m <= n else residuals[..., :k].astype(real, copy=False)
-    return (x.squeeze(axis=-1) if one else x).astype(result), residuals, scalar(rank), s.astype(real, copy=False)
+    rank = n if only_warns(sys._getframe(1)) else scalar(rank)
+    return (x.squeeze(axis=-1) if one else x).astype(result), residuals, rank, s.astype(real, copy=False)
+
+
+def only_warns(frame):
+    """Whether numpy.polynomial fits, and asks for the rank only to warn where it is not full."""
+    return frame.f_globals.get("__name__") == "numpy.polynomial.polyutils" and frame.f_locals.get("full") is False

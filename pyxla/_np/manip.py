@@ -9,13 +9,13 @@ from ._args import (
     array,
     axis_index,
     axis_tuple,
-    c_order,
     count,
     is_array,
     known_ints,
     shape_tuple,
     unsupported,
 )
+from .extents import is_dynamic
 
 implements, method = _core.implements, _core.method
 
@@ -43,7 +43,7 @@ def resolve_shape(shape, size):
 def reshape(a, /, shape, order="C", *, copy=None):
     a = array(a)
     shape = resolve_shape(shape, a.size)
-    fortran = c_order("reshape", order)
+    fortran = order_of(a, order, "a reshape") == "F"
     if copy is not None and not copy:
         raise unsupported("reshape with copy=False", "leave copy out")
     if fortran:
@@ -66,7 +66,9 @@ def reshape_method(a, *shape, order="C", copy=None):
 @implements(np.ravel)
 @method("ravel")
 def ravel(a, order="C"):
-    a = transpose(a) if c_order("ravel", order) else array(a)
+    a = array(a)
+    order = order_of(a, order, "a ravel")
+    a = _core.transpose(a, axes_in_memory(a)) if order == "K" else transpose(a) if order == "F" else a
     return _core.reshape(_core.contiguous(a), (a.size,))
 
 
@@ -87,26 +89,57 @@ def copy(a, order="K", subok=False):
 
 def ordered(a, order):
     """A copy in the memory order 'C', 'F', 'K' (as a's axes are ordered) or 'A' (F if a is, else C)."""
-    order = (order or "C").upper()
-    if order not in "CFKA":
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
-    if order == "A" and a.ndim > 1:
-        strides = _core.strides(a)
-        if strides is None:
-            raise unsupported("a copy with order='A' of an array whose memory layout is not known", "give 'C' or 'F'")
-        order = "F" if strides == f_strides(a.shape, a.dtype.itemsize) else "C"
+    order = letter(order)
+    order = order if order == "K" else order_of(a, order, "a copy")
     if order == "F" and a.ndim > 1:
         back = tuple(range(a.ndim))[::-1]
         return _core.transpose(_core.copy(_core.transpose(a, back), True), back)
     return _core.copy(a, order != "K")
 
 
-def f_strides(shape, size):
-    """The strides of an array in Fortran order."""
+# ---- orders that the memory decides ----
+
+def letter(order):
+    order = str(order or "C").upper()
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
+    return order
+
+
+def order_of(a, order, what):
+    """'C', 'F' or 'K' for one of NumPy's orders: 'A' is 'F' for an array that is contiguous in that order alone."""
+    order = letter(order)
+    if order in "CF" or a.ndim < 2:
+        return "F" if order == "F" else "C"
+    if order == "K" and what == "a reshape":
+        raise ValueError("order 'K' is not permitted for reshaping")
+    if is_dynamic(a) or _core.strides(a) is None:
+        raise unsupported(f"{what} with order={order!r} of an array whose memory layout is not known", "give 'C' or 'F'")
+    return "K" if order == "K" else "F" if contiguous_from(a, range(a.ndim)) and not contiguous_from(a, range(a.ndim)[::-1]) else "C"
+
+
+def contiguous_from(a, axes):
+    """Whether a is contiguous with its axes in this order, from the innermost on."""
+    size, strides = a.dtype.itemsize, _core.strides(a)
+    for d in axes:
+        if a.shape[d] != 1 and strides[d] != size and a.size:
+            return False
+        size *= a.shape[d]
+    return True
+
+
+def axes_in_memory(a):
+    """The axes in the order in which NumPy's iterators go through memory, outermost first; those that memory does not tell apart stay."""
+    far = [0 if n == 1 else abs(s) for n, s in zip(a.shape, _core.strides(a))]
     out = []
-    for n in shape:
-        out.append(size)
-        size *= n
+    for axis in reversed(range(a.ndim)):
+        to = 0
+        for place, other in enumerate(out):
+            if far[axis] and far[other]:
+                if far[other] <= far[axis]:
+                    break
+                to = place + 1
+        out.insert(to, axis)
     return tuple(out)
 
 

@@ -52,7 +52,10 @@ PARTS = [
      "real values that depend on an argument: whether the result is complex depends on the data", "the function of that name in numpy, of x.astype(complex) where it may be"),
     ("poly", "matrices and complex roots: whether the result is complex depends on the data", "np.convolve of the factors"),
     ("linalg.lstsq", "the residuals of a matrix that has not full rank", "compute them"),
-    ("histogram histogram_bin_edges", "bins given by the name of a rule", "give their number, or their edges"),
+    ("polynomial.Polynomial.fit", "its domain taken from x (and that of the other classes), `full=True`: what it does where that has no width, or the rank is not full, depends on the data", "give `domain=`"),
+    ("polynomial.polynomial.polyadd polynomial.polynomial.polymul polynomial.polynomial.polyroots",
+     "coefficients that depend on an argument (and functions of numpy.polynomial like them): how many trailing zeros are dropped depends on the data",
+     "np.polyadd, np.convolve; np.roots of complex coefficients"),
     ("ldexp", "its method reduce, of integers", "cast to float first"),
     ("ndarray.view", "a store into the view as a dtype of another size, as a complex one, or of bool", "store into the array, or into a .copy()"),
     ("vectorize", "elements of integers whose arithmetic leaves int64 on the way: an OverflowError in the run (Python's integers have no bounds)", "floats, or the function for whole arrays"),
@@ -61,7 +64,7 @@ PARTS = [
     ("nanmedian", "ml_dtypes' floats along an axis: NumPy's dtype depends on the data", "cast to float32 first"),
     ("pad", "a function as mode, called for more than 1000 rows", "one of NumPy's modes"),
     ("array asarray", "lists of one of ml_dtypes' floats and a Python int: NumPy makes an array of objects", "cast the float first"),
-    ("ravel reshape flatten", "orders 'A' and 'K'", "'C' or 'F'"),
+    ("copy ravel reshape flatten", "orders 'A' and 'K' of an array that is computed from arguments which are not all in C order", "'C' or 'F'"),
 ]
 TABLE = {f"{row.module}.{name}": row for row in ROWS for name in row.names.split()}
 
@@ -73,8 +76,10 @@ def full_name(function):
 
 @_core.implements("refused")
 def refuse(function):
-    """Raises the error for a function that is not implemented; csrc/py calls it."""
+    """Raises the error for a function that is not implemented; csrc/py calls it. One of numpy.polynomial is NumPy's own Python code."""
     name = full_name(function)
+    if name.startswith("numpy.polynomial."):
+        return function._implementation
     row = TABLE.get(name)
     if row is None:
         raise unsupported(name, LATER)

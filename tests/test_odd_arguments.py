@@ -12,13 +12,14 @@ REFUSED = [
     (TypeError, "np.add(x, [2**70])"), (ValueError, "np.add(x, [[1, 2], [3]])"), (TypeError, "np._core.umath._zfill.accumulate(x)"),
     (TypeError, "np._core.umath._zfill.reduce(x)"), (TypeError, "np.sum(x, 0, x)"), (TypeError, "np.zeros_like(x, x)"), (TypeError, "np.array(x, x)"),
     (TypeError, "np.add.reduce(x, out=3)"), (TypeError, "np.max(x, out='a')"), (TypeError, "np.median(x, out=[1])"), (ValueError, "np.sum(x, initial=x)"),
-    (TypeError, "np.add(x, x, order=3)"), (ValueError, "np.add(x, x, order='x')"), (TypeError, "np.sqrt(x, subok=3)"),
+    (TypeError, "np.add(x, x, order=3)"), (ValueError, "np.add(x, x, order='x')"), (TypeError, "np.sqrt(x, subok=3)"), (TypeError, "np.spacing(x, 1.5)"), (TypeError, "x.copy(('C',))"), (ValueError, "x.copy('CF')"),
     (ValueError, "np.zeros(x[x > 100].shape[0] - 1)"),
 ]
 EQUAL = [
     "(None in x, ... in x, 'a' in x)", "np.arange(i)", "np.arange(i - 7)", "np.arange(x[x > 0].size - 9)", "np.arange(x[x > 0].size - 1) + x[x > 0][1:]",
     "np.arange(x[x > 0].size) * x[x > 0]", "np.cumulative_sum(x.sum())", "np.cumulative_prod(i)", "np.linalg.norm(x.astype('f2').ravel(), np.uint64(7))",
-    "np.linalg.norm(x.ravel(), 3)", "np.cov(x, bias=None)", "np.add(x, x, order=None, subok=True)", "np.add(x, x, order='K')",
+    "np.linalg.norm(x.ravel(), 3)", "np.cov(x, bias=None)", "np.add(x, x, order=None, subok=True)", "np.add.reduce(array=x)",
+    "np.add.reduceat(x, indices=[0, 1])", "np.add.reduceat(array=x, indices=i[None] - 2)", "np.add.accumulate(array=x, axis=1)", "np.add(x, x, order='K')",
 ]
 
 

@@ -4,7 +4,7 @@ from functools import cache, partial
 import numpy as np
 
 from .. import _core
-from ._args import array, dtype_of, is_weak, scalar, to_out, type_of, unsupported
+from ._args import array, dtype_of, is_weak, out_array, scalar, to_out, type_of, unsupported
 from .host import host
 
 implements = _core.implements
@@ -52,14 +52,15 @@ def call(ufunc, *inputs, out=None, where=True, dtype=None, casting="same_kind", 
 
 
 def store(r, out, where, ufunc, casting):
+    into = out_array(out)
     if where is not True:
-        if out is None:
+        if into is None:
             raise unsupported("where= of a ufunc without out=", "the other elements would be undefined; use np.where(condition, a, b)")
-        check_output(ufunc, r.dtype, out.dtype, casting)
-        r = _core.where(array(where, np.dtype(bool)), _core.cast(r, out.dtype), out)
-    if out is not None:
-        check_output(ufunc, r.dtype, out.dtype, casting)
-    return to_out(scalar(r) if out is None else r, out, casting)
+        check_output(ufunc, r.dtype, into.dtype, casting)
+        r = _core.where(array(where, np.dtype(bool)), _core.cast(r, into.dtype), into)
+    if into is not None:
+        check_output(ufunc, r.dtype, into.dtype, casting)
+    return to_out(r if into is not None else scalar(r), out, casting)
 
 
 def check_output(ufunc, result, out, casting):

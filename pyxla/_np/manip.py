@@ -100,7 +100,9 @@ def ordered(a, order):
 # ---- orders that the memory decides ----
 
 def letter(order):
-    order = str(order or "C").upper()
+    if order is not None and not isinstance(order, str):
+        raise TypeError(f"order must be str, not {type(order).__name__}")
+    order = (order or "C").upper()
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
     return order

@@ -2,6 +2,7 @@
 
 Sums, products, extremes and their scans are ops. Other associative functions are joined in pairs, log2(n) times; those that are neither,
 element after element, unrolled up to a limit, and above it by NumPy's own routine."""
+import functools
 from functools import cache
 from operator import index
 
@@ -53,9 +54,18 @@ def element(x, axis, k):
     return x[(ALL,) * axis + (k, ...)]
 
 
+def named_twice(method):
+    """NumPy hands over `array=` and `indices=` by position, and leaves the names among the keywords."""
+    @functools.wraps(method)
+    def call(ufunc, *args, array=None, indices=None, **kwargs):
+        return method(ufunc, *args, **kwargs)
+    return call
+
+
 # ---- reduce ----
 
 @implements("ufunc.reduce")
+@named_twice
 def ufunc_reduce(ufunc, a, axis=0, dtype=None, out=None, keepdims=False, initial=NoValue, where=True):
     name = ufunc.__name__
     if name in REDUCERS:
@@ -162,6 +172,7 @@ def host_reduce(ufunc):
 # ---- accumulate ----
 
 @implements("ufunc.accumulate")
+@named_twice
 def ufunc_accumulate(ufunc, a, axis=0, dtype=None, out=None):
     name = ufunc.__name__
     x = array(a)
@@ -227,6 +238,7 @@ def one_by_one(ufunc, x, axis):
 # ---- reduceat ----
 
 @implements("ufunc.reduceat")
+@named_twice
 def ufunc_reduceat(ufunc, a, indices, axis=0, dtype=None, out=None):
     x, indices = array(a), array(integers(indices), INT)
     axis = axis_index(axis, x.ndim)

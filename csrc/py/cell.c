@@ -84,15 +84,22 @@ static PyObject *tracer_new(Cell *c, const Map *map, Id node, TracerKind kind, i
     return (PyObject *)x;
 }
 
+void cell_lay_out(Cell *c, Layout layout)
+{
+    const Node *n = node_at(c->trace->graph, c->node);
+    c->layout = n->rank < 2 ? LAYOUT_C : layout;
+    if (c->layout != LAYOUT_C && (n->op == OP_broadcast || op_info[n->op].kind == KIND_SOURCE))
+        c->trace->other_orders = true;                    /* one number, which has no order for the plan to follow */
+}
+
 PyObject *tracer_array(Trace *t, Id node, Layout layout)
 {
     if (!node)
         return trace_fail(t);
-    const Node *n = node_at(t->graph, node);
-    if (n->rank < 2)
-        layout = LAYOUT_C;
-    t->other_orders |= layout != LAYOUT_C && (n->op == OP_broadcast || op_info[n->op].kind == KIND_SOURCE);    /* folded to a number */
-    return tracer_new(cell_new(t, node, OWNER_LOCAL, layout), NULL, node, TRACER_ARRAY, -1);
+    Cell *c = cell_new(t, node, OWNER_LOCAL, LAYOUT_C);
+    if (c)
+        cell_lay_out(c, layout);
+    return tracer_new(c, NULL, node, TRACER_ARRAY, -1);
 }
 
 PyObject *tracer_result(Trace *t, Id node, Layout layout)

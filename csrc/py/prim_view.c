@@ -339,7 +339,7 @@ static PyObject *prim_follow(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Tracer *of = prim_operand(t, args[1], &node), *x = of ? prim_operand(t, args[0], &node) : NULL;
     bool own = x && x->kind == TRACER_ARRAY && x->cell->owner == OWNER_LOCAL && !x->map && tracer_rank(x) > 1;
     if (own && tracer_kept_layout(of) > x->cell->layout)
-        x->cell->layout = tracer_kept_layout(of);
+        cell_lay_out(x->cell, tracer_kept_layout(of));
     Py_XDECREF(of);
     return (PyObject *)x;
 }

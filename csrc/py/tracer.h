@@ -142,6 +142,8 @@ PyObject *tracer_view(Tracer *base, Map *map);
 Id tracer_node(Tracer *x);
 /* The live trace of a tracer, which must be the current one; NULL with a TraceError. */
 Trace *tracer_trace(Tracer *x);
+/* Gives an array made in the function the layout that NumPy's has. */
+void cell_lay_out(Cell *c, Layout layout);
 /* Layout of what an elementwise op of this tracer gives. */
 Layout tracer_layout(const Tracer *x);
 Layout tracer_kept_layout(const Tracer *x);                            /* of a copy of x, a join, what is made like it */

@@ -1,9 +1,17 @@
 """Arguments that no one means to give: an exception where NumPy raises one, its result where it gives one, and never the end of the process."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from checking import same
 
 import pyxla
+
+HERE = Path(__file__).resolve().parent
+PACKAGES = str(Path(pyxla.__file__).resolve().parent.parent)
 
 X = np.arange(6.0).reshape(2, 3) - 2
 
@@ -18,7 +26,7 @@ REFUSED = [
 EQUAL = [
     "(None in x, ... in x, 'a' in x)", "np.arange(i)", "np.arange(i - 7)", "np.arange(x[x > 0].size - 9)", "np.arange(x[x > 0].size - 1) + x[x > 0][1:]",
     "np.arange(x[x > 0].size) * x[x > 0]", "np.cumulative_sum(x.sum())", "np.cumulative_prod(i)", "np.linalg.norm(x.astype('f2').ravel(), np.uint64(7))",
-    "np.linalg.norm(x.ravel(), 3)", "np.cov(x, bias=None)", "np.add(x, x, order=None, subok=True)", "np.add.reduce(array=x)",
+    "np.linalg.norm(x.ravel(), 3)", "np.intersect1d(x.astype('f2'), 1)", "np.setxor1d(1, x.astype('f4'))", "np.cov(x, bias=None)", "np.add(x, x, order=None, subok=True)", "np.add.reduce(array=x)",
     "np.add.reduceat(x, indices=[0, 1])", "np.add.reduceat(array=x, indices=i[None] - 2)", "np.add.accumulate(array=x, axis=1)", "np.add(x, x, order='K')",
 ]
 
@@ -37,3 +45,19 @@ def test_refused(kind, line):
 def test_equal(line):
     f = eval(f"lambda x, i: {line}", {"np": np})
     same(f(X, np.array(3)), pyxla.jit(f)(X, np.array(3)), rtol=1e-12)
+
+
+def in_process(count, seed):
+    done = subprocess.run([sys.executable, HERE / "odd.py", "--count", str(count), "--seed", str(seed)], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": PACKAGES, "PYXLA_BACKEND": "interp"})
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-300:]
+
+
+def test_random_calls():
+    in_process(1000, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(5))
+def test_many_random_calls(part):
+    in_process(20_000, 1_000_000 + part * 20_000)

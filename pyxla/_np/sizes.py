@@ -324,7 +324,7 @@ def shared(x):
 
 @implements(np.intersect1d)
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
-    a, b = common(ar1, ar2)
+    a, b = common(array(ar1), array(ar2))                             # (a Python number counts as int64, float64 or complex128)
     if return_indices:
         return intersection_indices(a, b, assume_unique)
     a, b = (ravel(v) if assume_unique else unique(v) for v in (a, b))
@@ -354,7 +354,7 @@ def setdiff1d(ar1, ar2, assume_unique=False):
 
 @implements(np.setxor1d)
 def setxor1d(ar1, ar2, assume_unique=False):
-    a, b = common(ar1, ar2)
+    a, b = common(array(ar1), array(ar2))                             # (a Python number counts as int64, float64 or complex128)
     a, b = (ravel(v) if assume_unique else unique(v) for v in (a, b))
     values, twice = shared(joined(a, b))
     k = _core.iota(values.shape[0])

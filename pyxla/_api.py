@@ -5,6 +5,7 @@ import importlib
 import operator
 import os
 import sys
+import types
 
 import numpy as np
 
@@ -153,11 +154,22 @@ def jit(
     def decorate(fn):
         if isinstance(fn, (staticmethod, classmethod)):
             return type(fn)(_core.Jit(fn.__func__, *options))
+        if isinstance(fn, types.MethodDescriptorType) and fn.__objclass__ is np.ndarray:
+            fn = _method(fn)
         global _used
         _used = True
         return _core.Jit(fn, *options)
 
     return decorate if fn is None else decorate(fn)
+
+
+def _method(descriptor):
+    """A method of ndarray (np.ndarray.sum) as a function that tracers have, too."""
+    def method(self, /, *args, **kwargs):
+        return getattr(self, descriptor.__name__)(*args, **kwargs)
+
+    method.__name__, method.__qualname__, method.__doc__ = descriptor.__name__, descriptor.__qualname__, descriptor.__doc__
+    return method
 
 
 class ShapeDtype:

@@ -121,6 +121,8 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     if (copy and not new) or _core.is_numpy_scalar(a) or new and order in ("C", "F", "c", "f") and a.ndim > 1:
         from ._np.manip import ordered
         a = ordered(a[...], order or "K")
+    elif not new and order in ("C", "F", "c", "f"):
+        a = _core.contiguous(a, order in "Ff")
     return _core.reshape(a, (1,) * (ndmin - a.ndim) + a.shape) if a.ndim < ndmin else a
 
 
@@ -143,10 +145,9 @@ def stack(items, dtype):
 @creator
 def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     dtype = None if dtype is None else _args.dtype_of(dtype)
-    if isinstance(a, np.ndarray) and (dtype is None or a.dtype == dtype) and not copy:
+    if isinstance(a, np.ndarray) and (dtype is None or a.dtype == dtype) and not copy and order in (None, "K"):
         return a
-    a = array(a, dtype, copy=copy)
-    return _core.contiguous(a) if order == "C" and _core.is_tracer(a) else a
+    return array(a, dtype, copy=copy, order=order or "K")
 
 
 @creator
@@ -161,8 +162,7 @@ def ascontiguousarray(a, dtype=None, *, like=None):
 
 @creator
 def asfortranarray(a, dtype=None, *, like=None):
-    a = array(a, dtype, copy=None, ndmin=1)
-    return _core.transpose(_core.contiguous(_core.transpose(a, tuple(range(a.ndim))[::-1])), tuple(range(a.ndim))[::-1])
+    return _core.contiguous(array(a, dtype, copy=None, ndmin=1), True)
 
 
 @creator
@@ -218,13 +218,20 @@ def isscalar(element):
     return _core.is_scalar_tracer(element) or _core.is_numpy_scalar(element)
 
 
+FLAGS = "C_CONTIGUOUS CONTIGUOUS F_CONTIGUOUS FORTRAN ALIGNED WRITEABLE OWNDATA ENSUREARRAY".split()
+FLAGS = {name: name[0] for name in (*"CFAWOE", *FLAGS)}
+
+
 def require(a, dtype=None, requirements=None, *, like=None):
-    wanted = {str(r).upper()[0] for r in requirements or ()}
+    wanted = {FLAGS[str(r).upper()] for r in requirements or ()}
     if {"C", "F"} <= wanted:
         raise ValueError('Cannot specify both "C" and "F" order')
-    make = ascontiguousarray if "C" in wanted else asfortranarray if "F" in wanted else asanyarray
-    a = array(a)
-    return make(a, dtype) if a.ndim else asanyarray(a, dtype)
+    order = "C" if "C" in wanted else "F" if "F" in wanted else "A"
+    a = array(a, dtype, order=order, copy=None)
+    owned = _core.owned(a) if "O" in wanted else True
+    if owned is None:
+        raise _args.unsupported("require() with OWNDATA of an argument", "copy it, or leave the requirement out")
+    return a.copy() if not owned or "W" in wanted and _core.readonly(a) else a
 
 
 def fixed(key):

@@ -64,9 +64,20 @@ def test_objects_that_lend_memory():
         def __dlpack_device__(self):
             return self.a.__dlpack_device__()
 
+    class Itself:
+        def __init__(self, a):
+            self.a, self.__array_interface__ = a, a.__array_interface__
+
+    class Structure:
+        def __init__(self, a):
+            self.a = a
+
+        __array_struct__ = property(lambda self: self.a.__array_struct__)
+
     x = X.copy()
+    assert pyxla.jit(lambda x: x).lower(Itself(x)).as_text().startswith("%1 = input 0 : f64")
     f = pyxla.jit(lambda x: (x + 1, x, x[0]))
-    for lender in (Lender(x), Capsule(x)):
+    for lender in (Lender(x), Capsule(x), Itself(x), Structure(x)):
         y, same, row = f(lender)
         np.testing.assert_array_equal(y, x + 1)
         assert same is lender

@@ -110,6 +110,7 @@ class Model:
 
     partial = staticmethod(pyxla.jit(functools.partial(np.add, 1)))
     ufunc = pyxla.jit(np.sqrt)
+    descriptor = pyxla.jit(np.ndarray.sum)
 
 
 def test_methods():
@@ -130,6 +131,7 @@ def test_methods():
     np.testing.assert_array_equal(m.static_inside(X), X + 4)
     np.testing.assert_array_equal(m.partial(X), X + 1)
     np.testing.assert_array_equal(m.ufunc(X), np.sqrt(X))
+    assert Model.descriptor(X) == 6 and Model.descriptor.__name__ == "sum"
 
 
 def test_partials_and_callables():
@@ -176,8 +178,9 @@ def test_static_arguments():
     f(X, 3, mode="a")
     info = f.cache_info()
     assert info.traces == 2
-    with pytest.raises(TypeError, match="f: argument n is a list"):
-        f(X, [1])
+    for bad in ([1], X):
+        with pytest.raises(TypeError, match="f: argument n is a (list|numpy.ndarray): a static argument .* has to be hashable"):
+            f(X, bad)
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1.0), (1, True), (0.0, -0.0), ((1,), (1.0,)), (frozenset([1]), frozenset([1.0])), ((0.0,), (-0.0,))])

@@ -257,3 +257,73 @@ def test_failed_allocation_is_memory_error():
             _core._fail_at(0, 0)
     assert pyxla.memory_info().in_use == before
     np.testing.assert_array_equal(f(X)[1], X * 2)
+
+
+# ---- views and copies whose being one depends on the layout ----
+
+LAYOUTS = [("c", lambda a: a.copy()), ("fortran", np.asfortranarray), ("strided", lambda a: np.repeat(a, 2, 1)[:, ::2]), ("reversed", lambda a: a[::-1].copy()[::-1]),
+           ("row", lambda a: a[:1].copy()), ("empty", lambda a: a[:, :0].copy())]
+MAYBE_COPIES = [lambda x: np.ascontiguousarray(x), lambda x: np.asfortranarray(x), lambda x: np.require(x, requirements="C"), lambda x: np.require(x, float, ["F", "W"]),
+                lambda x: np.require(x), lambda x: np.asarray(x, order="F"), lambda x: np.asarray(x, order="C"), lambda x: np.array(x, copy=None, order="F"),
+                lambda x: np.asfortranarray(x.T), lambda x: np.ascontiguousarray(x[:, ::-1]), lambda x: np.asfortranarray(x[1:].T), lambda x: np.diagonal(x),
+                lambda x: np.diag(x, 1), lambda x: x.diagonal(-1), lambda x: x.T.diagonal(2)[::2], lambda x: np.diagonal(x[None], 1, 2, 0), lambda x: np.linalg.diagonal(x[:, ::-1]),
+                lambda x: np.einsum("ii->i", x[:min(x.shape), :min(x.shape)]),
+                lambda x: np.einsum("iij->ij", x[:min(x.shape), :min(x.shape), None]), lambda x: np.broadcast_arrays(x, 2.0)[0], lambda x: np.broadcast_to(x, x.shape), lambda x: np.broadcast_to(x, (2, *x.shape))[0], lambda x: np.asfortranarray(x + 1),
+                lambda x: np.ascontiguousarray(x + 1), lambda x: np.ascontiguousarray((x + 1).T), lambda x: np.diag(x * 2)]
+
+
+@pytest.mark.parametrize("make", MAYBE_COPIES, ids=range(len(MAYBE_COPIES)))
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda v: v[0])
+def test_views_by_layout(make, layout):
+    """The argument itself, a view of it or a copy, as in NumPy, whatever the layout of the call before; results own their memory."""
+    f = pyxla.jit(make)
+    for _, change in (LAYOUTS[0], layout, LAYOUTS[0], layout):
+        x, y = change(X), change(X)
+        want, got = make(x), f(y)
+        np.testing.assert_array_equal(got, want)
+        assert (got is y) == (want is x) and np.shares_memory(got, y) == np.shares_memory(want, x)
+        assert got.flags.owndata >= want.flags.owndata
+        if np.shares_memory(want, x):
+            assert all(s == r or n == 1 for s, r, n in zip(got.strides, want.strides, want.shape)) and got.flags.writeable == want.flags.writeable
+
+
+@pytest.mark.parametrize("make", MAYBE_COPIES, ids=range(len(MAYBE_COPIES)))
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda v: v[0])
+def test_views_by_layout_are_written_through(make, layout):
+    """So are stores into them, and what they show after a store into the argument."""
+    def f(x):
+        v = make(x)
+        x[...] = x[::-1] + 1
+        w = v * 2
+        try:
+            v[...] = 7
+        except ValueError:
+            return x, w, "read-only"
+        return x, w, v
+
+    g = pyxla.jit(f)
+    for _ in range(2):
+        x, y = layout[1](X), layout[1](X)
+        want = f(x)
+        try:
+            got = g(y)
+        except pyxla.UnsupportedError as e:
+            assert "depends on the memory layout" in str(e)
+            return
+        for w, r in zip(want, got):
+            np.testing.assert_array_equal(w, r)
+        np.testing.assert_array_equal(x, y)
+
+
+def test_permuted_results_own_their_memory():
+    f = pyxla.jit(lambda x: ((x + 1).T, (x * 2).T[None]))
+    for _ in range(3):
+        a, b = f(X)
+        assert a.base is None and a.flags.owndata and a.flags.f_contiguous and a.flags.writeable
+        np.testing.assert_array_equal(a, (X + 1).T)
+        np.testing.assert_array_equal(b, (X * 2).T[None])
+        before = pyxla.memory_info().in_use
+        a.resize((1,), refcheck=False)
+        assert a[0] == 1
+        del a
+        assert pyxla.memory_info().in_use < before

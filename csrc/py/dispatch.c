@@ -41,6 +41,17 @@ bool call_record(Call *c, Record *r)
     return false;
 }
 
+bool call_lent(Call *c, Record *r)
+{
+    if (!record_lends(r))
+        return true;
+    bool abstract = r->abstract;
+    record_clear(r);
+    record_init(r);
+    r->abstract = abstract;
+    return call_record(c, r);
+}
+
 /* ---- misses ---- */
 
 /* Whether the guards of a variant hold for a call whose number leaf k is what it was in the variant's trace. */
@@ -195,8 +206,10 @@ static bool tune_first(Call *c)
     return done != NULL;
 }
 
-static PyObject *call_missed(Call *c, const Record *r)
+static PyObject *call_missed(Call *c, Record *r)
 {
+    if (!call_lent(c, r))
+        return NULL;
     for (;;) {
         Registers regs = {.at = regs.buffer};
         Pending *wait = NULL;
@@ -233,7 +246,7 @@ static inline bool words_match(const Bound *b, const Record *r)
     return e->nsig == r->nsig && !memcmp(e->sig, r->sig, r->nsig * sizeof *r->sig) && (!e->ncaptured || entry_fits(e, r)) && bound_fits(b, r);
 }
 
-static PyObject *call_recorded(Call *c, const Record *r)
+static PyObject *call_recorded(Call *c, Record *r)
 {
     Bound *b = c->jit->cache.last;
     if (!b || !words_match(b, r))

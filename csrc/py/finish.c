@@ -55,11 +55,12 @@ static bool view_of(Trace *t, const Tracer *x, View *out)
     const Node *base = node_at(t->graph, x->cell->node);
     const int64_t *stride = x->cell->stride;
     int64_t offset, unit = stride ? 1 : dtype_info[base->dtype].bytes;
-    if (map_view(x->map, base->rank, out))
-        return true;
-    if (x->map->within == PART_BITS)
-        return false;
-    memset(out, 0, sizeof *out);
+    bool basic = map_view(x->map, base->rank, out);
+    if (!basic)
+        memset(out, 0, sizeof *out);
+    out->readonly = x->map->readonly;
+    if (basic || x->map->within == PART_BITS)
+        return basic;
     if (x->cell->owner != OWNER_LOCAL || x->map->layout != LAYOUT_C)
         trace_rely_layout(t);
     if (x->map->layout == LAYOUT_UNKNOWN || !map_strides(x->map, base->rank, node_shape(t->graph, x->cell->node), stride, out->step, &offset))
@@ -123,8 +124,11 @@ static bool own_step(const Map *m, const Dim *shape, int rank, ViewStep *out)
     Map own = *m;
     own.parent = NULL;
     *out = (ViewStep){.reshape = m->reshape, .map = m};
-    if (!m->reshape)
-        return map_view(&own, rank, &out->view);
+    if (!m->reshape) {
+        bool said = map_view(&own, rank, &out->view);
+        out->view.readonly = m->readonly;
+        return said;
+    }
     out->contiguous = m->rank == rank && !memcmp(m->shape, shape, rank * sizeof *shape);
     out->view.rank = m->rank;
     memcpy(out->view.shape, m->shape, m->rank * sizeof *m->shape);
@@ -184,6 +188,7 @@ static bool result_local(Trace *t, Tracer *x, TraceResult *out)
         c->output = add_output(t, c->node);
     *out = (TraceResult){.kind = x->map ? RESULT_NEW_VIEW : RESULT_NEW, .output = c->output};
     out->contiguous = c->layout == LAYOUT_C || (x->map && v.flat);
+    out->alone = x->map && c->results < 2;
     return !x->map || (out->view = new_view(t, &v));
 }
 
@@ -212,8 +217,7 @@ static bool result_object(PyObject *leaf, PyObject *const *statics, int n, Trace
             *out = (TraceResult){.kind = RESULT_LEAF, .input = k};
             return true;
         }
-    static PyObject *check;
-    PyObject *ok = state_import(&check, "pyxla._results", "check") ? PyObject_CallOneArg(check, leaf) : NULL;
+    PyObject *check = state_import(&state.result_check, "pyxla._results", "check"), *ok = check ? PyObject_CallOneArg(check, leaf) : NULL;
     out->object = leaf;
     Py_XDECREF(ok);
     return ok != NULL;
@@ -221,9 +225,8 @@ static bool result_object(PyObject *leaf, PyObject *const *statics, int n, Trace
 
 PyObject *trace_keys(PyObject *keys)
 {
-    static PyObject *key;
     Py_ssize_t n = PyTuple_GET_SIZE(keys);
-    PyObject *out = state_import(&key, "pyxla._results", "key") ? PyTuple_New(n) : NULL;
+    PyObject *key = state_import(&state.result_key, "pyxla._results", "key"), *out = key ? PyTuple_New(n) : NULL;
     for (Py_ssize_t k = 0; out && k < n; k++) {
         PyObject *now = PyObject_CallOneArg(key, PyTuple_GET_ITEM(keys, k));
         if (!now)
@@ -232,6 +235,16 @@ PyObject *trace_keys(PyObject *keys)
             PyTuple_SET_ITEM(out, k, now);
     }
     return out;
+}
+
+/* x without what only says that it is a view if the layouts of the inputs are as now (contiguous()): there it is what it is made of. */
+static Tracer settled(Trace *t, const Tracer *x)
+{
+    Tracer y = *x;
+    for (const Map *m = y.map; m && map_same(m, x->cell) && m->layout != LAYOUT_UNKNOWN; m = y.map = m->parent)
+        if (m->layout == LAYOUT_INPUTS)
+            trace_rely_layout(t);
+    return y;
 }
 
 static bool result(Trace *t, PyObject *leaf, TraceResult *out)
@@ -256,9 +269,10 @@ static bool result(Trace *t, PyObject *leaf, TraceResult *out)
         trace_rely_layout(t);
     if (x->kind == TRACER_NUMPY_SCALAR)
         return x->cell->owner == OWNER_LEAF ? result_input(t, x, out) : result_value(t, x, out);
-    if (x->cell->owner != OWNER_LOCAL && !t->priv->facts.at[x->cell->input].constant)
-        return result_input(t, x, out);
-    return result_local(t, x, out);
+    Tracer y = settled(t, x);
+    if (y.cell->owner != OWNER_LOCAL && !t->priv->facts.at[y.cell->input].constant)
+        return result_input(t, &y, out);
+    return result_local(t, &y, out);
 }
 
 /* An array that is a result already: one object is one result. */

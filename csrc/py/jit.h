@@ -60,6 +60,8 @@ bool call_bind(Call *c);
 PyObject *call_name(Call *c, uint32_t leaf);
 /* Binds and writes down a call; false with an exception. */
 bool call_record(Call *c, Record *r);
+/* After a miss: records the call anew if an argument turns out to lend its memory by an attribute of its own, which the class does not show. */
+bool call_lent(Call *c, Record *r);
 
 /* Numbers of the scalar program of an entry for one call. */
 typedef struct { PyObject **at; uint32_t n; bool owned; PyObject *buffer[16]; } Registers;

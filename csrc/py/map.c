@@ -61,7 +61,7 @@ Map *map_basic(Trace *t, const Map *parent, int rank, int base_rank, const int8_
     memcpy(m->start, start, base_rank * sizeof *start);
     if (dynamic)
         memcpy(m->offset, offset, base_rank * sizeof *offset);
-    return parent && !parent->reshape && !parent->part && !parent->offset && !dynamic ? map_merge(t, m) : m;
+    return parent && !parent->reshape && !parent->diagonal && !parent->part && !parent->offset && !dynamic ? map_merge(t, m) : m;
 }
 
 Map *map_reshape(Trace *t, const Map *parent, int rank, const int64_t *shape, Layout layout)
@@ -74,6 +74,32 @@ Map *map_reshape(Trace *t, const Map *parent, int rank, const int64_t *shape, La
     if (layout > m->layout)
         m->layout = layout;
     return m;
+}
+
+Map *map_diagonal(Trace *t, const Map *parent, int rank, const int64_t *shape, int64_t row, int64_t column, bool readonly)
+{
+    Map *m = map_alloc(t, parent, rank - 1, rank, false);
+    if (!m)
+        return NULL;
+    int64_t rows = shape[rank - 2] - row, columns = shape[rank - 1] - column, n = rows < columns ? rows : columns;
+    m->diagonal = true;
+    m->readonly |= readonly;
+    memset(m->start, 0, rank * sizeof *m->start);
+    m->start[rank - 2] = n > 0 ? row : 0;
+    m->start[rank - 1] = n > 0 ? column : 0;
+    for (int k = 0; k < rank - 1; k++) {
+        m->axis[k] = (int8_t)k;
+        m->shape[k] = k < rank - 2 ? shape[k] : n > 0 ? n : 0;
+        m->step[k] = 1;
+    }
+    return m;
+}
+
+bool map_same(const Map *m, const Cell *c)
+{
+    const Node *base = node_at(c->trace->graph, c->node);
+    int rank = m->parent ? m->parent->rank : base->rank;
+    return m->reshape && m->rank == rank && !memcmp(m->shape, m->parent ? m->parent->shape : node_shape(c->trace->graph, c->node), rank * sizeof *m->shape);
 }
 
 Map *map_part(Trace *t, const Map *parent, int rank, const int64_t *shape, ElementPart part)
@@ -179,8 +205,46 @@ static Id read_basic(Graph *g, const Map *m, Id base)
     return base && memcmp(part, m->shape, m->rank * sizeof *part) ? graph_broadcast(g, base, m->shape, m->rank) : base;
 }
 
+/* A diagonal is every (columns + 1)-th element of the rows after each other: the base so reshaped, with the slice's start and step. */
+static Id flat_rows(Graph *g, const Map *m, Id base, int64_t *start, int64_t *step)
+{
+    int64_t flat[MAX_RANK];
+    int last = m->rank - 1;
+    if (!base)
+        return 0;
+    int64_t rows = node_shape(g, base)[last], columns = node_shape(g, base)[last + 1];
+    for (int k = 0; k < last; k++) {
+        flat[k] = m->shape[k];
+        start[k] = 0;
+        step[k] = 1;
+    }
+    flat[last] = rows * columns;
+    start[last] = m->start[last] * columns + m->start[last + 1];
+    step[last] = columns + 1;
+    return reshape_to(g, base, flat, m->rank);
+}
+
+static Id read_diagonal(Graph *g, const Map *m, Id base)
+{
+    int64_t start[MAX_RANK], step[MAX_RANK];
+    Id rows = flat_rows(g, m, base, start, step);
+    return rows ? graph_slice_const(g, rows, start, step, m->shape) : 0;
+}
+
+static Id write_diagonal(Graph *g, const Map *m, Id base, Id value)
+{
+    int64_t start[MAX_RANK], step[MAX_RANK];
+    Id rows = flat_rows(g, m, base, start, step), at[MAX_RANK];
+    for (int k = 0; k < m->rank; k++)
+        at[k] = graph_const(g, DT_int64, start[k]);
+    Id updated = rows && value ? graph_update(g, rows, value, at, step) : 0;
+    return updated ? reshape_to(g, updated, node_shape(g, base), m->base_rank) : 0;
+}
+
 Id map_read(Graph *g, const Map *m, Id base)
 {
+    if (m->diagonal)
+        return read_diagonal(g, m, base);
     if (m->part == PART_BITS)
         return graph_add(g, OP_bitcast, &base, 1, NULL, 0, (Dtype)m->as, NULL, 0);
     if (m->part)
@@ -220,6 +284,8 @@ static Id write_part(Graph *g, const Map *m, Id base, Id value)
 
 Id map_write(Graph *g, const Map *m, Id base, Id value)
 {
+    if (m->diagonal)
+        return write_diagonal(g, m, base, value);
     if (m->part)
         return write_part(g, m, base, value);
     return m->reshape ? reshape_to(g, value, node_shape(g, base), base ? node_at(g, base)->rank : 0) : write_basic(g, m, base, value);
@@ -254,6 +320,8 @@ bool map_strides(const Map *m, int rank, const int64_t *shape, const int64_t *gi
         *offset += m->start[b] * base[b];
     for (int k = 0; k < m->rank; k++)
         stride[k] = m->axis[k] < 0 ? 0 : m->step[k] * base[m->axis[k]];
+    if (m->diagonal)
+        stride[m->rank - 1] += base[m->rank];
     return true;
 }
 
@@ -271,7 +339,7 @@ bool map_view(const Map *m, int base_rank, View *out)
         out->part = m->parent->part;
     else if (m->parent)
         return false;
-    if (m->reshape || m->offset)
+    if (m->reshape || m->diagonal || m->offset)
         return false;
     out->rank = m->rank;
     out->base_rank = base_rank;

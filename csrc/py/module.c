@@ -185,6 +185,7 @@ static bool intern_names(void)
 {
     return (state.str_dlpack = PyUnicode_InternFromString("__dlpack__")) && (state.str_array = PyUnicode_InternFromString("__array__"))
         && (state.str_array_interface = PyUnicode_InternFromString("__array_interface__"))
+        && (state.str_array_struct = PyUnicode_InternFromString("__array_struct__"))
         && (state.str_fields = PyUnicode_InternFromString("_fields"))
         && (state.str_dataclass_fields = PyUnicode_InternFromString("__dataclass_fields__"));
 }

@@ -113,10 +113,55 @@ PyObject *tracer_reshape(Tracer *x, const int64_t *shape, int rank)
     return tracer_view(x, map_reshape(t, x->map, rank, shape, layout));
 }
 
-/* The same elements in C order: x as it is, or a copy where NumPy would make one. */
-static PyObject *tracer_contiguous(Tracer *x)
+static int64_t product(const int64_t *shape, int rank)
 {
-    if (tracer_dynamic(x))
+    int64_t n = 1;
+    for (int k = 0; k < rank; k++)
+        n *= shape[k];
+    return n;
+}
+
+/* x with its axes reversed if `fortran`. New reference. */
+static PyObject *turned(Tracer *x, bool fortran)
+{
+    int perm[MAX_RANK], rank = tracer_rank(x);
+    for (int k = 0; k < rank; k++)
+        perm[k] = rank - 1 - k;
+    return fortran ? tracer_transpose(x, perm) : Py_NewRef(x);
+}
+
+/* make(x with its axes in C order), with the axes of x. */
+static PyObject *made_turned(Tracer *x, bool fortran, PyObject *(*make)(Tracer *))
+{
+    PyObject *from = turned(x, fortran), *made = from ? make((Tracer *)from) : NULL, *r = made ? turned((Tracer *)made, fortran) : NULL;
+    Py_XDECREF(from);
+    Py_XDECREF(made);
+    return r;
+}
+
+static PyObject *reshaped_to_itself(Tracer *x)
+{
+    return tracer_view(x, map_reshape(x->cell->trace, x->map, tracer_rank(x), tracer_shape(x), LAYOUT_UNKNOWN));
+}
+
+/* A copy in C order, which NumPy makes too if the inputs are as they are now (INPUTS). */
+static PyObject *copied(Tracer *x, Layout layout)
+{
+    Tracer *copy = (Tracer *)tracer_copy(x);
+    if (copy && layout == LAYOUT_INPUTS)
+        cell_copy_of(copy->cell, x->cell, LAYOUT_INPUTS);
+    if (copy)
+        copy->cell->layout = LAYOUT_C;
+    return (PyObject *)copy;
+}
+
+static PyObject *copied_by_inputs(Tracer *x) { return copied(x, LAYOUT_INPUTS); }
+static PyObject *copied_surely(Tracer *x) { return copied(x, LAYOUT_C); }
+
+/* The same elements in C (or Fortran) order: x as it is, or a copy where NumPy would make one. */
+static PyObject *tracer_contiguous(Tracer *x, bool fortran)
+{
+    if (tracer_dynamic(x) || !product(tracer_shape(x), tracer_rank(x)))
         return Py_NewRef(x);
     const Trace *t = x->cell->trace;
     if (x->cell->origin && x->cell->origin_as == LAYOUT_UNKNOWN) {
@@ -135,38 +180,70 @@ static PyObject *tracer_contiguous(Tracer *x)
         layout = LAYOUT_UNKNOWN;
     bool known = map_strides(x->map, node_at(t->graph, x->cell->node)->rank, node_shape(t->graph, x->cell->node), x->cell->stride, stride, &offset);
     bool same = true;
-    for (int k = rank; known && k-- > 0; n *= shape[k])
-        same &= shape[k] <= 1 || stride[k] == n * unit;
-    if (!known)
-        layout = LAYOUT_UNKNOWN;
+    for (int k = 0, at; known && k < rank; k++, n *= shape[at]) {
+        at = fortran ? k : rank - 1 - k;
+        same &= shape[at] <= 1 || stride[at] == n * unit;
+    }
+    if (!known || layout == LAYOUT_UNKNOWN)
+        return made_turned(x, fortran, reshaped_to_itself);
     if (same && layout == LAYOUT_C)
         return Py_NewRef(x);
-    if (same || layout == LAYOUT_UNKNOWN)
+    if (same)
         return tracer_view(x, map_reshape(x->cell->trace, x->map, rank, shape, layout));
-    Tracer *copy = (Tracer *)tracer_copy(x);
-    if (copy && layout == LAYOUT_INPUTS)
-        cell_copy_of(copy->cell, x->cell, LAYOUT_INPUTS);
-    if (copy)
-        copy->cell->layout = LAYOUT_C;
-    return (PyObject *)copy;
+    return made_turned(x, fortran, layout == LAYOUT_INPUTS ? copied_by_inputs : copied_surely);
 }
 
-static PyObject *prim_contiguous(PyObject *m, PyObject *o)
+static PyObject *prim_contiguous(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
     Id node;
-    Tracer *x = prim_operand(op_begin(), o, &node);
-    PyObject *r = x ? x->kind == TRACER_NUMPY_SCALAR ? Py_NewRef(x) : tracer_contiguous(x) : NULL;
+    Tracer *x = prim_arity("contiguous", n, 1, 2) ? prim_operand(op_begin(), args[0], &node) : NULL;
+    PyObject *r = x ? x->kind == TRACER_NUMPY_SCALAR ? Py_NewRef(x) : tracer_contiguous(x, n > 1 && args[1] == Py_True) : NULL;
     Py_XDECREF(x);
     return r;
 }
 
-static int64_t product(const int64_t *shape, int rank)
+/* Whether NumPy's array owns its memory: True, False for a view, None where only the caller of the jitted function knows. */
+static PyObject *prim_owned(PyObject *m, PyObject *o)
 {
-    int64_t n = 1;
-    for (int k = 0; k < rank; k++)
-        n *= shape[k];
-    return n;
+    (void)m;
+    Id node;
+    Tracer *x = prim_operand(op_begin(), o, &node);
+    if (!x)
+        return NULL;
+    bool known = x->map || x->cell->owner == OWNER_LOCAL, own = !x->map && !x->cell->origin;
+    Py_DECREF(x);
+    return Py_NewRef(!known ? Py_None : own ? Py_True : Py_False);
+}
+
+static PyObject *prim_readonly(PyObject *m, PyObject *o)
+{
+    (void)m;
+    Id node;
+    Tracer *x = prim_operand(op_begin(), o, &node);
+    bool readonly = x && (x->cell->readonly || (x->map && x->map->readonly));
+    Py_XDECREF(x);
+    return x ? PyBool_FromLong(readonly) : NULL;
+}
+
+static PyObject *prim_diagonal(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Id node;
+    int64_t k[MAX_RANK];
+    Tracer *x = prim_arity("diagonal", n, 2, 2) ? prim_operand(op_begin(), args[0], &node) : NULL;
+    PyObject *r = NULL;
+    if (x && tracer_dynamic(x))
+        r = Py_NewRef(Py_None);
+    else if (x && prim_ints(args[1], k) == 2 && tracer_rank(x) >= 2) {
+        Trace *t = x->cell->trace;
+        t->other_orders |= tracer_rank(x) > 2;
+        Map *map = map_diagonal(t, x->map, tracer_rank(x), tracer_shape(x), k[0] < 0 ? -k[0] : 0, k[0] < 0 ? 0 : k[0], k[1] != 0);
+        r = map ? tracer_view(x, map) : trace_fail(t);
+    } else if (x && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "diagonal() needs two axes");
+    Py_XDECREF(x);
+    return r;
 }
 
 /* Replaces -1 by the extent it stands for. */
@@ -271,8 +348,11 @@ static PyObject *broadcast_view(Tracer *x, const int64_t *shape, int rank, PyObj
         axis[k] = (int8_t)(b >= 0 && have == shape[k] ? b : -1);
         ok = have == shape[k] || have == 1;
     }
+    Tracer *r = ok ? (Tracer *)basic_view(x, rank, axis, shape, NULL, NULL) : NULL;
+    if (r)
+        ((Map *)r->map)->readonly = true;
     if (ok)
-        return basic_view(x, rank, axis, shape, NULL, NULL);
+        return (PyObject *)r;
     PyErr_Format(PyExc_ValueError, "operands could not be broadcast together with requested shape %R", given);
     return NULL;
 }
@@ -464,6 +544,9 @@ PyMethodDef view_methods[] = {
     {"strides", prim_strides, METH_O, "strides(x): in bytes, part of the key from now on; None: not known"},
     FAST(windowed, "windowed(x): whether x is a view of windows"),
     FAST(window, "window(x, (axis, size, stride, step)): windows of an axis, in a last axis"),
-    {"contiguous", prim_contiguous, METH_O, "contiguous(x): x, or a copy where NumPy's ascontiguousarray makes one"},
+    FAST(contiguous, "contiguous(x[, True]): x, or a copy where NumPy's ascontiguousarray (asfortranarray) makes one"),
+    FAST(diagonal, "diagonal(x, (k, readonly)): the diagonals of the last two axes, k above the main one, a view; None: a size is data"),
+    {"readonly", prim_readonly, METH_O, "readonly(x): whether x is a view that may not be written to"},
+    {"owned", prim_owned, METH_O, "owned(x): whether NumPy's array owns its memory; None: not known while tracing"},
     {NULL},
 };

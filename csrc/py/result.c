@@ -77,15 +77,11 @@ PyObject *result_view(const View *v, PyArrayObject *base)
 {
     npy_intp strides[MAX_RANK];
     char *data = PyArray_BYTES(base);
-    bool broadcast = false;
     for (int k = 0; k < v->base_rank; k++)
         data += v->start[k] * (v->flat ? 1 : PyArray_STRIDE(base, k));
-    for (int k = 0; k < v->rank; k++) {
+    for (int k = 0; k < v->rank; k++)
         strides[k] = v->axis[k] < 0 ? 0 : v->step[k] * (v->flat ? 1 : PyArray_STRIDE(base, v->axis[k]));
-        broadcast |= v->axis[k] < 0 && v->shape[k] > 1;
-    }
-    /* NumPy's broadcast_to() is read-only too: its elements share memory. */
-    int flags = PyArray_ISWRITEABLE(base) && !broadcast ? NPY_ARRAY_WRITEABLE : 0;
+    int flags = PyArray_ISWRITEABLE(base) && !v->readonly ? NPY_ARRAY_WRITEABLE : 0;
     PyArray_Descr *part = v->part ? part_descr(base) : NULL;
     if (v->part && !part)
         return NULL;
@@ -93,6 +89,20 @@ PyObject *result_view(const View *v, PyArrayObject *base)
         data += PyArray_ITEMSIZE(base) / 2;
     PyObject *r = array_over(part ? part : PyArray_DESCR(base), v->rank, v->shape, strides, data, flags, base);
     Py_XDECREF(part);
+    return r;
+}
+
+PyObject *result_permuted(const View *v, PyArrayObject *base)
+{
+    PyObject *r = result_view(v, base);
+    if (!r || !PyArray_CHKFLAGS(base, NPY_ARRAY_OWNDATA))
+        return r;
+    PyArrayObject_fields *own = (PyArrayObject_fields *)r, *from = (PyArrayObject_fields *)base;
+    Py_CLEAR(own->base);
+    own->mem_handler = from->mem_handler;
+    from->mem_handler = NULL;
+    PyArray_ENABLEFLAGS((PyArrayObject *)r, NPY_ARRAY_OWNDATA);
+    PyArray_CLEARFLAGS(base, NPY_ARRAY_OWNDATA);
     return r;
 }
 

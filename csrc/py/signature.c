@@ -227,15 +227,26 @@ static bool put_static(Record *r, PyObject *o)
     return put_hashed(r, o, "it is neither an array, a number or a tree of them, nor hashable: register its class by pyxla.register_tree");
 }
 
-static bool add_static(Record *r, PyObject *o)
+static bool put_leaf(Record *r, PyObject *o, const char *why)
 {
     if (!room_sig(r, 1) || !room_leaf(r))
         return false;
     r->sig[r->nsig++] = LEAF_STATIC;
-    if (!put_static(r, o))
+    if (!put_hashed(r, o, why))
         return false;
     push_leaf(r, o, Py_NewRef(o), LEAF_STATIC, 0);
     return true;
+}
+
+static bool add_other(Record *r, PyObject *o)
+{
+    return put_leaf(r, o, "it is neither an array, a number or a tree of them, nor hashable: register its class by pyxla.register_tree");
+}
+
+/* An argument of static_argnums or static_argnames. */
+static bool add_static(Record *r, PyObject *o)
+{
+    return put_leaf(r, o, "a static argument is part of the signature and has to be hashable: pass a tuple or a number, or do not make it static");
 }
 
 /* Memory lent by an object of another library, as an ndarray over it. */
@@ -382,9 +393,10 @@ static bool add_node(Record *r, PyObject *o, const TypeInfo *info, bool donated)
     case TREE_SLICE: return add_slice(r, o);
     case TREE_REGISTERED: return add_registered(r, o, info, donated);
     case TREE_NONE: return put_open(r, TREE_NONE, 0);
-    case LEAF_DLPACK: case LEAF_INTERFACE: return tracer_check(o) ? refuse(r, o, NULL) : add_lent(r, o, info->kind);
+    case LEAF_DLPACK: case LEAF_INTERFACE:
+        return tracer_check(o) ? refuse(r, o, NULL) : info->own && !object_lends(o) ? add_other(r, o) : add_lent(r, o, info->kind);
     case LEAF_SHAPE: return add_abstract(r, o);
-    case LEAF_STATIC: return tracer_check(o) ? refuse(r, o, NULL) : add_static(r, o);
+    case LEAF_STATIC: return tracer_check(o) ? refuse(r, o, NULL) : add_other(r, o);
     case LEAF_BAD: return refuse(r, o, tracer_check(o) ? NULL : info->why);
     case LEAF_ARRAY: case LEAF_SCALAR: case LEAF_BOOL: case LEAF_INT: case LEAF_FLOAT: case LEAF_COMPLEX:
         break;
@@ -456,6 +468,20 @@ bool record_binding(Record *r, const Signature *s, const Binding *b)
         if (!add_param(r, &s->params[k], b->slot[k]))
             return false;
     return (!s->var || add_var(r, s, b)) && (!s->varkw || add_varkw(r, s, b));
+}
+
+bool record_lends(const Record *r)
+{
+    bool found = false;
+    for (uint32_t k = 0; k < r->nleaves; k++) {
+        PyObject *o = r->leaf[k].object;
+        const TypeInfo *info = r->leaf[k].kind == LEAF_STATIC && object_lends(o) ? type_info(Py_TYPE(o)) : NULL;
+        if (info && info->kind == LEAF_STATIC) {
+            type_lends(Py_TYPE(o));
+            found = true;
+        }
+    }
+    return found;
 }
 
 uint64_t record_hash(const Record *r) { return hash_bytes(r->sig, r->nsig * sizeof *r->sig, 0); }

@@ -83,6 +83,8 @@ bool record_args(Record *r, const Signature *s, PyObject *const *args);
 bool record_binding(Record *r, const Signature *s, const Binding *b);
 /* After a false: raises the TypeError that names the refused argument, unless an exception is there. */
 void record_raise(const Record *r, const Signature *s, const Binding *b, const char *fn);
+/* Whether a static leaf lends its memory by an attribute of its own; from then on objects of its type are looked at for that. */
+bool record_lends(const Record *r);
 uint64_t record_hash(const Record *r);
 /* 1: the same value (same type, equal, floats by their bits); 0: not; -1: an exception. */
 int static_equal(PyObject *a, PyObject *b);

@@ -29,10 +29,13 @@
     X(linalg_error)       /* lazy: numpy.linalg.LinAlgError */ \
     X(tune_first)         /* lazy: pyxla._tune.first_call */ \
     X(explain)            /* lazy: pyxla._errors.explain */ \
+    X(result_check)       /* lazy: pyxla._results.check, .key */ \
+    X(result_key) \
     X(shares_memory)      /* lazy: numpy.shares_memory */ \
     X(inspect_signature)  /* lazy: inspect.signature */ \
     X(str_dlpack)         /* interned names */ \
     X(str_array_interface) \
+    X(str_array_struct) \
     X(str_array) \
     X(str_fields) \
     X(str_dataclass_fields)

@@ -44,6 +44,7 @@ typedef enum {
 typedef struct {
     int rank, base_rank; int8_t axis[MAX_RANK]; int64_t shape[MAX_RANK], step[MAX_RANK], start[MAX_RANK];
     uint8_t part;               /* the real (1) or imaginary (2) parts of the elements that the rest describes */
+    bool readonly;
     bool flat;                  /* base_rank is 1 and step and start count bytes: the base's strides are those of the trace, part of the key of the entry */
 } View;
 
@@ -57,6 +58,7 @@ typedef struct {
     bool contiguous;            /* NEW, NEW_VIEW: NumPy's array is C-contiguous whatever the arguments' layouts are, or is to be */
     bool numpy_scalar;          /* NEW: a 0-d result that NumPy returns as a scalar */
     bool python_number;         /* NEW: ... and Python as an int or float */
+    bool alone;                 /* NEW_VIEW: nothing else shows the array, whose axes it permutes */
     View *view;                 /* *_VIEW; in the arena */
     ViewStep *steps;            /* NEW_STEPS; in the arena */
     uint32_t nsteps;

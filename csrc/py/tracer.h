@@ -38,13 +38,13 @@ struct Cell {
 
 /* A view of its parent (NULL: the cell). Parts: the real or imaginary part of each element, or its bits as the dtype `as`. Basic: axis k of the view runs along axis[k] of the parent (-1: a new axis) by step[k],
  * from element start[]; start has the parent's rank; offset, if there is one, has nodes that stand for start (0: start
- * counts). Reshape: the same elements in C order; only rank and shape count. */
+ * counts). Reshape: the same elements in C order; only rank and shape count. Diagonal: basic, but the last axis runs along the parent's last two. */
 typedef enum { PART_ALL, PART_REAL, PART_IMAG, PART_BITS } ElementPart;
 typedef struct Map Map;
 struct Map {
     const Map *parent;
     uint8_t rank, base_rank, layout;    /* layout: when NumPy's reshape is a view, the worst along the chain */
-    bool reshape, readonly;             /* readonly: an axis is broadcast */
+    bool reshape, diagonal, readonly;   /* readonly: an axis is broadcast, or NumPy says so */
     uint8_t part, within;               /* an ElementPart of all of the parent's elements; within: that of this map or the nearest above */
     uint8_t as;                         /* within PART_BITS: the dtype */
     int8_t *axis;
@@ -161,6 +161,10 @@ void cell_unref(Cell *c);
 Map *map_basic(Trace *t, const Map *parent, int rank, int base_rank, const int8_t *axis, const int64_t *shape, const int64_t *step,
                const int64_t *start, const Id *offset);
 Map *map_reshape(Trace *t, const Map *parent, int rank, const int64_t *shape, Layout layout);
+/* The diagonal of a parent of this shape that begins at these elements of its last two axes. */
+Map *map_diagonal(Trace *t, const Map *parent, int rank, const int64_t *shape, int64_t row, int64_t column, bool readonly);
+/* Whether a map is a reshape to the shape that its parent (NULL: the cell) has already. */
+bool map_same(const Map *m, const Cell *c);
 Map *map_part(Trace *t, const Map *parent, int rank, const int64_t *shape, ElementPart part);
 /* Node of the view of `base`, the parent's node. */
 Id map_read(Graph *g, const Map *m, Id base);

@@ -20,10 +20,15 @@ typedef struct {
     PyObject *fields;                 /* DATACLASS: tuple of names */
     PyObject *flatten, *unflatten;    /* REGISTERED */
     const char *why;                  /* BAD */
+    bool own;                         /* INTERFACE: only objects that themselves have the attribute; others are STATIC */
 } TypeInfo;
 
 /* What objects of a type are. NULL with an exception. */
 const TypeInfo *type_info(PyTypeObject *type);
+/* Whether an object has an __array_interface__ of its own, not its class's. */
+bool object_lends(PyObject *o);
+/* Takes note that objects of this type, STATIC until now, may lend their memory so. */
+void type_lends(PyTypeObject *type);
 /* dtype of an array's elements in native order; DT_COUNT if there is none (no exception). */
 Dtype array_dtype(PyArrayObject *a);
 bool tree_module_init(void);

@@ -201,7 +201,7 @@ static bool classify(PyTypeObject *type, TypeInfo *out)
     }
     else if (has_attribute(type, state.str_dlpack))
         *out = (TypeInfo){.kind = LEAF_DLPACK};
-    else if (has_attribute(type, state.str_array_interface))
+    else if (has_attribute(type, state.str_array_interface) || has_attribute(type, state.str_array_struct))
         *out = (TypeInfo){.kind = LEAF_INTERFACE};
     else if (has_attribute(type, state.str_array))
         *out = bad("pass numpy.asarray(it), so that it is clear whose memory is read");
@@ -226,6 +226,24 @@ const TypeInfo *type_info(PyTypeObject *type)
         return NULL;
     }
     return &r->info;
+}
+
+bool object_lends(PyObject *o)
+{
+    PyObject *dict = PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE) && !PyType_Check(o) ? PyObject_GenericGetDict(o, NULL) : NULL;
+    bool lends = dict && PyDict_GetItemWithError(dict, state.str_array_interface);
+    Py_XDECREF(dict);
+    PyErr_Clear();
+    return lends;
+}
+
+void type_lends(PyTypeObject *type)
+{
+    Row *r = *row_find(type);
+    if (r && r->info.kind == LEAF_STATIC) {
+        r->info.kind = LEAF_INTERFACE;
+        r->info.own = true;
+    }
 }
 
 Dtype array_dtype(PyArrayObject *a)

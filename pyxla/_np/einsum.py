@@ -4,7 +4,7 @@ import numpy as np
 from .. import _core
 from ._args import ALL, BOOL, array, count, dtype_of, is_array, loop_dtype, result_type, scalar, to_out
 from .linalg import contract, sum_of_products
-from .manip import diagonal
+from .manip import diagonal_view
 
 implements = _core.implements
 
@@ -135,7 +135,7 @@ def einsum_diagonal(x, term):
             if x.shape[i] != x.shape[j]:
                 raise ValueError(f"dimensions in single operand for collapsing index '{c}' don't match "
                                  f"({x.shape[i]} != {x.shape[j]})")
-            x = diagonal(x, 0, i, j)
+            x = diagonal_view(x, 0, i, j, readonly=False)
             term = [t for k, t in enumerate(term) if k not in (i, j)] + [c]
     return x, term
 

@@ -244,9 +244,7 @@ def broadcast_to(array_, shape, subok=False):
 def broadcast_arrays(*args, subok=False):
     args = [array(a) for a in args]
     shape = np.broadcast_shapes(*[a.shape for a in args])
-    if all(a.shape == shape for a in args):
-        return tuple(a[...] if _core.is_numpy_scalar(a) else a for a in args)
-    return tuple(a[...] if a.shape == shape else _core.broadcast(a, shape) for a in args)
+    return tuple(_core.broadcast(a, shape) if a.shape != shape else a[...] if _core.is_numpy_scalar(a) else a for a in args)
 
 
 def at_least(a, rank, widen):
@@ -403,13 +401,19 @@ def resize(a, new_shape):
 @implements(np.diagonal)
 @method("diagonal")
 def diagonal(a, offset=0, axis1=0, axis2=1):
-    a, k = array(a), index(offset)
+    return diagonal_view(array(a), index(offset), axis1, axis2)
+
+
+def diagonal_view(a, k, axis1, axis2, readonly=True):
     if a.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
     i, j = axis_index(axis1, a.ndim), axis_index(axis2, a.ndim)
     if i == j:
         raise ValueError("axis1 and axis2 cannot be the same")
     a = _core.transpose(a, (*[x for x in range(a.ndim) if x not in (i, j)], i, j))
+    view = _core.diagonal(a, (k, readonly))
+    if view is not None:
+        return view
     m, n = a.shape[-2:]
     length = max(0, min(m, n - k) if k >= 0 else min(m + k, n))
     flat = _core.follow(_core.reshape(a, (*a.shape[:-2], m * n)), a)

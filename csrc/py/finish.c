@@ -193,7 +193,7 @@ static bool result_local(Trace *t, Tracer *x, TraceResult *out)
 }
 
 /* An array that NumPy made while the function was traced: a new one in every call. Numbers are a constant of the graph; no other dtype is, and no
- * subclass, and no array that shares memory with another one. */
+ * subclass. */
 static bool result_made(Trace *t, PyObject *leaf, TraceResult *out)
 {
     PyArrayObject *a = (PyArrayObject *)leaf;
@@ -289,18 +289,45 @@ static bool again(PyObject *const *leaves, int k, TraceResult *out)
     return false;
 }
 
-/* Whether an array that NumPy made in this trace lies in the memory of an earlier result. */
-static bool shared(const Trace *t, PyObject *const *leaves, int k)
+/* The array that NumPy made in this trace which owns an array's memory. */
+static PyArrayObject *root_of(PyArrayObject *a)
 {
-    for (int j = 0; j < k; j++)
-        if (PyArray_Check(leaves[j]) && adopt_made_here(t, (PyArrayObject *)leaves[j]) && arrays_share((PyArrayObject *)leaves[j], (PyArrayObject *)leaves[k])) {
-            PyErr_SetString(error_class(ERR_UNSUPPORTED), "two results share memory that NumPy made of numbers alone: return a .copy() of one of them");
+    while (PyArray_BASE(a) && PyArray_Check(PyArray_BASE(a)))
+        a = (PyArrayObject *)PyArray_BASE(a);
+    return a;
+}
+
+/* Whether an array that NumPy made in this trace shares memory with another such result. */
+static bool shared(const Trace *t, PyObject *const *leaves, int n, int k)
+{
+    for (int j = 0; j < n; j++)
+        if (leaves[j] != leaves[k] && PyArray_Check(leaves[j]) && adopt_made_here(t, (PyArrayObject *)leaves[j])
+            && arrays_share((PyArrayObject *)leaves[j], (PyArrayObject *)leaves[k]))
             return true;
-        }
     return false;
 }
 
-static bool any_result(Trace *t, PyObject *const *statics, int nstatics, PyObject *const *leaves, int k, TraceResult *out)
+/* Results that share the memory of an array of numbers: views of one new array. */
+static bool result_of_root(Trace *t, PyArrayObject *a, TraceResult *out)
+{
+    PyArrayObject *root = root_of(a);
+    if (PyArray_BASE(root) || !PyArray_IS_C_CONTIGUOUS(root) || PyArray_TYPE(root) != PyArray_TYPE(a) || PyArray_NDIM(a) > MAX_RANK) {
+        PyErr_SetString(error_class(ERR_UNSUPPORTED), "two results share memory that NumPy made of numbers alone: return a .copy() of one of them");
+        return false;
+    }
+    if (!result_made(t, (PyObject *)root, out))
+        return false;
+    View v = {.rank = PyArray_NDIM(a), .base_rank = 1, .flat = true, .start = {PyArray_BYTES(a) - PyArray_BYTES(root)}};
+    for (int k = 0; k < v.rank; k++) {
+        v.shape[k] = PyArray_DIM(a, k);
+        v.step[k] = PyArray_STRIDE(a, k);
+        v.axis[k] = v.step[k] ? 0 : -1;
+    }
+    *out = (TraceResult){.kind = RESULT_NEW_VIEW, .output = out->output, .contiguous = true, .view = new_view(t, &v)};
+    return out->view != NULL;
+}
+
+static bool any_result(Trace *t, PyObject *const *statics, int nstatics, PyObject *const *leaves, int n, int k, TraceResult *out)
 {
     if (again(leaves, k, out))
         return true;
@@ -309,7 +336,7 @@ static bool any_result(Trace *t, PyObject *const *statics, int nstatics, PyObjec
     out[k] = (TraceResult){.kind = RESULT_OBJECT};
     if (!PyArray_Check(leaves[k]) || !adopt_made_here(t, (PyArrayObject *)leaves[k]))
         return result_object(leaves[k], statics, nstatics, &out[k]);
-    return !shared(t, leaves, k) && result_made(t, leaves[k], &out[k]);
+    return shared(t, leaves, n, k) ? result_of_root(t, (PyArrayObject *)leaves[k], &out[k]) : result_made(t, leaves[k], &out[k]);
 }
 
 bool trace_finish(Trace *t, PyObject *const *statics, int nstatics, PyObject *const *leaves, int n, TraceResult *out)
@@ -321,7 +348,7 @@ bool trace_finish(Trace *t, PyObject *const *statics, int nstatics, PyObject *co
         if (is_tracer(leaves[k]) && ((Tracer *)leaves[k])->kind == TRACER_ARRAY)
             ((Tracer *)leaves[k])->cell->results++;
     for (int k = 0; k < n; k++)
-        if (!any_result(t, statics, nstatics, leaves, k, out)) {
+        if (!any_result(t, statics, nstatics, leaves, n, k, out)) {
             if (!PyErr_Occurred())
                 trace_fail(t);
             return false;

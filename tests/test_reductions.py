@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from checking import DTYPES, FLOATS, INTS, check, check_error, extremes, layouts, sample, unaligned
+from checking import DTYPES, FLOATS, INTS, check, check_error, extremes, layouts, same, sample, unaligned
 
 import pyxla
 
@@ -198,3 +198,11 @@ def test_rows_against_rows():
     check(lambda x: (lambda s: s - s.T)(x.sum(1, keepdims=True)), x, rtol=1e-14)
     check(lambda x: (lambda y: y @ y.T)(x - x.mean(1, keepdims=True)), x, rtol=1e-13)
     check(lambda x: (lambda s: np.abs(s[:, None] - s[None, :]).sum(1))(x.max(1)), x, rtol=1e-14)
+
+
+@pytest.mark.parametrize("line", ["np.sum(x)", "x.sum(axis=())", "np.sum(x[None])", "np.sum(x[None, None], axis=0)", "np.mean(x)", "np.prod(x)", "np.prod(x[None])", "np.prod(x[None], axis=())"])
+def test_one_element_is_joined_to_the_identity(line):
+    """NumPy adds to 0 and multiplies 1, also where nothing is reduced."""
+    f = eval(f"lambda x: {line}", {"np": np})
+    for x in (-0.0, complex(-0.0, -0.0), complex(np.nan, 0), np.float32(-0.0)):
+        same(f(np.array(x)), pyxla.jit(f)(np.array(x)))

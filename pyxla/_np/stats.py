@@ -45,10 +45,19 @@ def reduced_axes(axis, ndim):
 def reduce(op, x, axis, keepdims, ddof=0.0):
     """A monoid over axes of x, which has the accumulator's dtype already."""
     axes = reduced_axes(axis, x.ndim)
+    if all(isinstance(x.shape[k], int) and x.shape[k] == 1 for k in axes):
+        x = joined_to_identity(op, x)
     if not axes:
         return scalar(_core.copy(x))
     out = _core.reduce(op, x, axes, float(ddof))
     return kept(out, x.shape, axes) if keepdims is not NoValue and keepdims else out
+
+
+def joined_to_identity(op, x):
+    """NumPy adds an only element to 0 and multiplies it with 1: -0.0 becomes 0.0, nan + 0j becomes nan + nanj."""
+    if op == "sum" and x.dtype.kind in "fc":
+        return np.add(x, x.dtype.type(0))
+    return np.multiply(x, x.dtype.type(1)) if op == "prod" and x.dtype.kind == "c" else x
 
 
 def kept(x, shape, axes):

@@ -121,3 +121,28 @@ def test_arrays_along_different_axes(shape, dtype):
         for got, want in zip(jitted(a, b), f(a, b)):
             np.testing.assert_array_equal(got, want)
             assert strides(got) == strides(want)
+
+
+def test_what_is_reduced_of_arrays_along_different_axes_is_stored_by_tiles_where_rows_conflict():
+    """Rows a power of two apart evict each other from the caches: the value goes by tiles first, and is reduced in order."""
+    rng = np.random.default_rng(5)
+    cases = {
+        "whole": lambda x, y: (x.T * y).sum(),
+        "rows": lambda x, y: (x.T * y).sum(axis=1),
+        "columns": lambda x, y: np.max(x.T - y, axis=0),
+        "var": lambda x, y: np.var(x.T + y, axis=0),
+        "softmax": lambda x, y: np.exp(x.T - y) / np.exp(x.T - y).sum(axis=1, keepdims=True),
+        "two": lambda x, y: ((x.T * y).sum(1), (x.T * y).argmax(), x.T * y),
+        "after": lambda x, y: (x.T * y).sum(1, keepdims=True) + x,
+    }
+    for shape in ((256, 256), (128, 300), (300, 128)):
+        x, y = rng.standard_normal(shape[::-1]), rng.standard_normal(shape)
+        for name, fn in cases.items():
+            if name == "after" and shape[0] != shape[1]:
+                continue
+            jitted = pyxla.jit(fn)
+            for got, want in zip(jitted(x, y), fn(x, y)) if name == "two" else [(jitted(x, y), fn(x, y))]:
+                np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12, err_msg=name)
+    plan = pyxla.jit(cases["rows"]).lower(np.ones((256, 256)), np.ones((256, 256))).compile().plan
+    assert "transpose" in plan
+    assert "transpose" not in pyxla.jit(cases["rows"]).lower(np.ones((250, 250)), np.ones((250, 250))).compile().plan

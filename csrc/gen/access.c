@@ -482,16 +482,20 @@ static LLVMValueRef load_shuffled(Gen *g, const Place *p)
     return from_memory(g, p->dt, all);
 }
 
-/* Asks for lines that the loop will come to. An address where nothing is does no harm. */
+void memory_prefetch(Gen *g, LLVMValueRef at, bool store)
+{
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.prefetch", 13), &g->ptr, 1);
+    LLVMValueRef args[] = {at, LLVMConstInt(g->i32, store, 0), LLVMConstInt(g->i32, 3, 0), LLVMConstInt(g->i32, 1, 0)};
+    LLVMBuildCall2(g->e.b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
+}
+
+/* Asks for lines that the loop will come to. */
 static void prefetch(Gen *g, const Place *p, LLVMValueRef distance, bool store)
 {
     if (!distance) return;
     int64_t bytes = dtype_info[p->dt].bytes * g->e.lanes;
-    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.prefetch", 13), &g->ptr, 1), at = byte_offset(g, p->ptr, distance);
-    for (int64_t i = 0; i < bytes; i += 64) {
-        LLVMValueRef args[] = {byte_offset(g, at, int64_const(g, i)), LLVMConstInt(g->i32, store, 0), LLVMConstInt(g->i32, 3, 0), LLVMConstInt(g->i32, 1, 0)};
-        LLVMBuildCall2(g->e.b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
-    }
+    LLVMValueRef at = byte_offset(g, p->ptr, distance);
+    for (int64_t i = 0; i < bytes; i += 64) memory_prefetch(g, byte_offset(g, at, int64_const(g, i)), store);
 }
 
 static LLVMValueRef load_vector(Gen *g, Place *p)

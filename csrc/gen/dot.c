@@ -122,15 +122,6 @@ static void loop_over(Dot *d, LLVMValueRef extent, int64_t step, Body *body, voi
     scope_close(d->g);
 }
 
-/* Asks for the cache line of *ptr. */
-static void prefetch(Dot *d, LLVMValueRef ptr, bool write)
-{
-    Gen *g = d->g;
-    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.prefetch", 13), &g->ptr, 1);
-    LLVMValueRef args[] = {ptr, LLVMConstInt(g->i32, write, 0), LLVMConstInt(g->i32, 3, 0), LLVMConstInt(g->i32, 1, 0)};
-    LLVMBuildCall2(g->e.b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
-}
-
 /* ---- across columns ---- */
 
 typedef struct { LLVMValueRef j, active; int vectors; } Panel;      /* columns from j on; active: lanes of the last vector, NULL: all */
@@ -167,7 +158,7 @@ static void column_products(Dot *d, Tile *t)
     LLVMValueRef ahead = byte_offset(g, t->col[0], step_b);
     ahead = byte_offset(g, ahead, LLVMBuildMul(b, d->by_k[B].v, int64_const(g, PREFETCH_STEPS), ""));
     for (int v = 0; v < t->p->vectors; v++) {
-        if (d->streams) prefetch(d, byte_offset(g, ahead, int64_const(g, (int64_t)v * d->lanes * dtype_info[d->dt].bytes)), false);
+        if (d->streams) memory_prefetch(d->g, byte_offset(g, ahead, int64_const(g, (int64_t)v * d->lanes * dtype_info[d->dt].bytes)), false);
         use_mask(d, t->p, t->mask[v]);
         row[v] = lanes_load(g, d->x[B], byte_offset(g, t->col[v], step_b), d->by_n[B]);
     }
@@ -226,7 +217,7 @@ static void column_tile(Dot *d, const Rows *rows, const Panel *p)
     for (int r = 0; r < d->rows; r++) vector_pointers(d, advance(d, rows->c[r], p->j, d->by_n[C]), d->by_n[C], p->vectors, t.out[r]);
     if (d->streams && !(is_number(d->add) && number(d->add)))
         for (int r = 0; r < d->rows; r++)
-            for (int v = 0; v < p->vectors; v++) prefetch(d, t.out[r][v], true);
+            for (int v = 0; v < p->vectors; v++) memory_prefetch(g, t.out[r][v], true);
     for (int v = 0; v < p->vectors; v++) {
         use_mask(d, p, t.mask[v]);
         for (int r = 0; r < d->rows; r++) t.acc[r][v] = start_value(d, t.out[r][v], d->by_n[C]);
@@ -313,7 +304,7 @@ static void add_products(Dot *d, Sums *t, LLVMValueRef k)
     for (int v = 0; v < t->cols; v++) col[v] = lanes_load(g, d->x[B], byte_offset(g, t->b[v], step_b), d->by_k[B]);
     for (int r = 0; r < t->rows; r++) {
         LLVMValueRef at = byte_offset(g, t->a[r], step_a), x = lanes_load(g, d->x[A], at, d->by_k[A]);
-        if (t->cols == 1) prefetch(d, byte_offset(g, at, int64_const(g, PREFETCH_BYTES)), false);       /* A is the traffic */
+        if (t->cols == 1) memory_prefetch(d->g, byte_offset(g, at, int64_const(g, PREFETCH_BYTES)), false);       /* A is the traffic */
         for (int v = 0; v < t->cols; v++) t->acc[r][v] = multiply_add(d, x, col[v], t->acc[r][v]);
     }
 }

@@ -4,7 +4,10 @@
  * goes element by element. */
 #include "gen/val.h"
 
-enum { MAX_SQUARE = 16 };
+enum {
+    MAX_SQUARE = 16,
+    SQUARES_AHEAD = 2,                         /* of a source that streams */
+};
 
 typedef struct {
     Gen *g;
@@ -12,6 +15,7 @@ typedef struct {
     const Access *from, *to;
     LLVMValueRef src, dst, by_n, by_m;         /* bytes between rows: of the source along n, of the tile along m */
     LLVMValueRef m, n;                         /* extents */
+    LLVMValueRef ahead;                        /* bytes from a row to the one that is asked for */
     int lanes;
 } Turn;
 
@@ -55,6 +59,7 @@ static void square(const Turn *t, LLVMValueRef m, LLVMValueRef n)
     g->e.lanes = (unsigned)t->lanes;
     for (int r = 0; r < t->lanes; r++, at = byte_offset(g, at, t->by_n)) {
         bounds_check(g, t->from->array, at, bytes_of(t, t->lanes));
+        if (t->from->streams) memory_prefetch(g, byte_offset(g, at, t->ahead), false);
         row[r] = memory_load(g, t->dt, at);
     }
     for (int bit = 1; bit < t->lanes; bit *= 2)
@@ -122,6 +127,7 @@ void transpose_emit(Gen *g, const Stmt *s)
     t.n = extent_of(g, s->axis_n);
     t.src = access_base(g, s->b);
     t.dst = access_base(g, s->a);
+    t.ahead = LLVMBuildMul(b, t.by_n, int64_const(g, SQUARES_AHEAD * t.lanes), "");
     LLVMValueRef lanes = int64_const(g, t.lanes), large = LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntSGE, t.m, lanes, ""), LLVMBuildICmp(b, LLVMIntSGE, t.n, lanes, ""), "");
     tile(&t, t.lanes, square, large);
     tile(&t, 1, element, LLVMBuildNot(b, large, ""));

@@ -88,6 +88,8 @@ LLVMValueRef memory_load(Gen *g, Dtype dt, LLVMValueRef ptr);
 void memory_store(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef x);
 LLVMValueRef memory_load_lanes(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef mask, LLVMValueRef active);
 void memory_store_lanes(Gen *g, Dtype dt, LLVMValueRef ptr, LLVMValueRef x, LLVMValueRef mask, LLVMValueRef active);
+/* Asks for the line that holds `at`, an address where nothing is does no harm; store: to write to it. */
+void memory_prefetch(Gen *g, LLVMValueRef at, bool store);
 /* A load and a store of e.lanes lanes (0: a scalar) through x that stand `stride` bytes apart, g->active of them; checked. */
 typedef struct { LLVMValueRef v; int64_t bytes; bool literal; } Stride;
 LLVMValueRef lanes_load(Gen *g, const Access *x, LLVMValueRef ptr, Stride stride);

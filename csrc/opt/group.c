@@ -220,7 +220,7 @@ uint32_t scan_group(const Scan *s, uint32_t low, uint32_t reduced, bool only_new
     for (uint32_t n = last; !only_new && n >= low && n > 0 && tries < 8; n--, tries++) {
         Group *gp = &gr->groups.at[n];
         if (!same_domain(gp, &s->own) || gp->dot || gp->host || gp->scan || gp->carry || gp->inner || gp->nvals + s->ops > GROUP_VALS) continue;
-        if (gp->reduced && reduced && gp->reduced != reduced) continue;
+        if ((gp->reduced && reduced && gp->reduced != reduced) || (reduced && gp->tiles)) continue;
         if (shares_operand(s, gp)) return n;
     }
     ASSERT(low <= last + 1);
@@ -447,16 +447,35 @@ static bool reduces_in(Grouping *gr, const Scan *s, uint32_t over, const int8_t 
     const Group *gp = &gr->groups.at[s->best];
     uint32_t red = 0, all = ((1u << gp->naxes) - 1) & ~gp->summed, mask = mask_of(axis, s->own.n);
     for (int j = 0; j < s->own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
-    if (gp->nvals + s->ops > GROUP_VALS) return false;
+    if (gp->nvals + s->ops > GROUP_VALS || gp->tiles) return false;
     if (gp->inner) return red == (mask == all ? gp->inner : gp->reduced & ~gp->inner) && mask != (all & ~gp->reduced) && nest_takes(s, s->best, mask);
     if (mask != all) return nest_begin(gr, s, s->best, mask, red, id);
     return !gp->scan && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp)))
         && !(gp->closed && scan_phase(s, s->best));
 }
 
+/* Stores a floating value that reads arrays which lie along different axes, in a group of its own: what reduces it then reads it in order. */
+static bool store_across(Grouping *gr, Id v)
+{
+    Scan s;
+    int8_t axis[MAX_DOMAIN];
+    NodeInfo *info = &gr->info[v];
+    if (op_info[node_at(gr->g, v)->op].kind != KIND_ELEMENTWISE || info->group) return true;
+    if (!scan_node(&s, gr, v)) return false;
+    if (!scan_lies_across(&s)) return true;
+    uint32_t n = scan_group(&s, s.low, 0, true);
+    if (!n) return false;
+    identity_axes(axis);
+    member(gr, v, n, &s.own, axis, 0);
+    gr->groups.at[n].tiles = true;
+    info->stored = true;
+    return scan_joined(&s, n) && group_root(gr, n, v, v, info->axis, 0);
+}
+
 static bool visit_reduce(Grouping *gr, Id id)
 {
     if (sum_of_products(gr, id)) return true;
+    if (!store_across(gr, node_in(gr->g, id)[0])) return false;
     const Graph *g = gr->g;
     Id v = node_in(g, id)[0];
     Scan s;

@@ -50,6 +50,7 @@ typedef struct {
     uint32_t inner;              /* ... those of them whose reductions run inside the loop over the others (nest.c) */
     bool scan;                   /* the reduced axes are run through in order: a scan's axis, or those of a scatter's index arrays */
     bool carry;                  /* holds one carry root and nothing else */
+    bool tiles;                  /* reads arrays that lie along different axes: takes no reduction, since it goes by tiles */
     bool closed;                 /* full-size nodes after the reduction stay out: it is split over grid points */
     Id dot;                      /* the product whose result the members finish */
     Id sum;                      /* ... or its sum over the batch axes `summed`, which only the product runs over (a convolution's window) */

@@ -35,6 +35,9 @@ static inline void identity_axes(int8_t *axis)
     for (int j = 0; j < MAX_DOMAIN; j++) axis[j] = (int8_t)j;
 }
 
+/* Whether large arrays that lie along different axes are read side by side, the rows of one a power of two apart (lies.c). */
+bool scan_lies_across(const Scan *s);
+
 /* Adds a store of `value` to group n; NULL on error. */
 Root *group_root(Grouping *gr, uint32_t n, Id value, Id buffer, const int8_t *axis, uint8_t phase);
 

@@ -4,7 +4,10 @@
  * do, the one furthest in front meets each line first; the others find it in a cache. */
 #include "opt/schedule.h"
 
-enum { NEAR = 256 };             /* bytes between elements of one row */
+enum {
+    NEAR = 256,                  /* bytes between elements of one row */
+    TURNED_FROM = 32,            /* second caches: all arrays of a launch that transposes */
+};
 
 static int64_t array_bytes(const Lower *l, uint32_t array)
 {
@@ -47,6 +50,15 @@ static bool leads(const Lower *l, uint32_t access)
     return true;
 }
 
+/* Tiles that are transposed: pieces of rows that lie a row apart, which no machine expects. Along the tiles' own rows, shorter than the usual distance, what is
+ * asked for would be gone before its tile is made; up to the size of a shared cache neither gains. */
+static void mark_turned(Lower *l, int64_t all)
+{
+    if (all <= (int64_t)l->gr->target->l2 * TURNED_FROM) return;
+    for (uint32_t i = 0; i < l->k->stmts.len; i++)
+        if (l->k->stmts.at[i].kind == STMT_TRANSPOSE) l->k->accesses.at[l->k->stmts.at[i].b].streams = 1;
+}
+
 void mark_streams(Lower *l)
 {
     const Target *target = l->gr->target;
@@ -54,6 +66,10 @@ void mark_streams(Lower *l)
     for (uint32_t i = 0; i < l->arrays.len; i++) all += l->buffers->at.at[l->arrays.at[i].buffer].bytes;
     int ahead = l->gr->knobs.at[KNOB_ahead];
     if (ahead ? ahead == 1 : all <= (int64_t)target->l2 * 3 / 2) return;
+    if (l->turned.len) {
+        mark_turned(l, all);
+        return;
+    }
     int64_t rows = 1;                                          /* that a grid point makes: their lines ahead are to fit the first cache together */
     for (int i = 0; i < l->nloops; i++) if (l->loop[i].times > rows) rows = l->loop[i].times;
     for (uint32_t i = 0; i < l->k->accesses.len; i++) {

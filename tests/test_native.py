@@ -48,15 +48,24 @@ for n in (1, 7, 8, 63, 64, 65, 71, 200, 1000, 5003):
         wide = np.random.default_rng(n).random(2 * n) < part
         for m in (wide[:n], wide[::2], wide[::-2]):
             np.testing.assert_array_equal(f(m), np.nonzero(m)[0])
-            np.testing.assert_array_equal(g(np.arange(n), m), np.arange(n)[m])
+            for dtype in ("i1", "f2", "f4", "f8", "c16", ">i4"):
+                x = np.arange(2 * n).astype(dtype)
+                for v in (x[:n], x[::-2]):
+                    np.testing.assert_array_equal(g(v, m), v[m])
+square, twice = np.arange(6000.0).reshape(60, 100), pyxla.jit(lambda x, y, m: (x[m] - y[m], x[m][::2].sum(), np.flatnonzero(m)))
+for x in (square, square.T.copy().T, square[::-1]):
+    m = np.random.default_rng(3).random(x.shape) < 0.3
+    np.testing.assert_array_equal(g(x, m), x[m])
+    for a, b in zip(twice(x, x * 2, m), (x[m] - (x * 2)[m], x[m][::2].sum(), np.flatnonzero(m))):
+        np.testing.assert_array_equal(a, b)
 odd = np.array([0, 2, 255, 0, 1], np.uint8).view(bool)
 np.testing.assert_array_equal(f(odd), [1, 2, 4])
 """
 
 
-@pytest.mark.parametrize("level", ["", "sse2"])
-def test_positions(level):
-    subprocess.run([sys.executable, "-c", POSITIONS], env=os.environ | ({"PYXLA_CPU": level} if level else {}), check=True)
+@pytest.mark.parametrize("env", [{}, {"PYXLA_CPU": "sse2"}, {"PYXLA_CHECK": "1"}], ids=str)
+def test_positions(env):
+    subprocess.run([sys.executable, "-c", POSITIONS], env=os.environ | env, check=True)
 
 
 @pytest.mark.parametrize("dtype", "bool int8 uint16 int32 uint64 float16 float32 float64 complex64 complex128".split())

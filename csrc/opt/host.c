@@ -5,6 +5,39 @@
 
 enum { CALL_NS = 2000, BYTES_PER_NS = 1 };
 
+/* ---- x[mask] ---- */
+
+static int64_t positions_number = -1, selected_number = -1;      /* set once, before any plan */
+
+void host_set_selection(int64_t positions, int64_t selected)
+{
+    positions_number = positions;
+    selected_number = selected;
+}
+
+/* Whether a vector is in memory before the plan runs. */
+static bool is_argument(const Graph *g, Id id)
+{
+    while (node_at(g, id)->op == OP_reshape) id = node_in(g, id)[0];
+    return node_at(g, id)->op == OP_input;
+}
+
+Id host_selected(Graph *g, const Id *in, int nin)
+{
+    const Node *at = node_at(g, in[1]);
+    if (nin != 2 || node_at(g, in[0])->rank != 1 || at->op != OP_item || !is_argument(g, in[0])) return 0;
+    Id call = node_in(g, in[1])[0];
+    if (node_attr(g, call)[0] != positions_number || positions_number < 0) return 0;
+    Id mask = node_in(g, call)[0], both[] = { in[0], mask };
+    Dtype dt = node_at(g, in[0])->dtype;
+    if (node_shape(g, mask)[0] != node_shape(g, in[0])[0]) return 0;
+    const int64_t attr[] = { selected_number, 1, dt, 1, node_shape(g, in[1])[0] }, first = 0;
+    Id selected = graph_add(g, OP_host, both, 2, attr, 5, DT_COUNT, NULL, 0);
+    return selected ? graph_add(g, OP_item, &selected, 1, &first, 1, DT_COUNT, NULL, 0) : 0;
+}
+
+/* ---- groups and launches ---- */
+
 /* The buffer that input `id` of a host call is read from, stored if need be; 0 on error. */
 static Id operand(Grouping *gr, Id id)
 {

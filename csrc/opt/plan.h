@@ -94,6 +94,10 @@ Id reduce_unit(Graph *g, Op op, Id x, const int64_t *attr);
 Id slice_of_pieces(Graph *g, Id c, const int64_t *start, const int64_t *step, const Dim *shape);
 /* A graph of live nodes with what is done elementwise to concatenates done to their pieces (pieces.c), or the same graph; NULL with an error. */
 Graph *take_apart(Arena *a, Graph *g);
+/* The numbers of two host functions: where a mask is true, and the elements of a vector there (host.c). */
+void host_set_selection(int64_t positions, int64_t selected);
+/* A gather of a vector in memory at the positions of a mask, as a call of the latter; 0: it is none. */
+Id host_selected(Graph *g, const Id *in, int nin);
 /* Graph -> simplified Graph in arena a (passes.def order), for a target if that is not NULL; outputs, checks and input numbers are kept. NULL with an
  * error in a's Err. */
 Graph *simplify(Arena *a, const Graph *g, const Target *target);

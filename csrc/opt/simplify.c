@@ -261,6 +261,7 @@ static Id rebuild(Pass *p, Id id)
     if (!r && op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
     if (n->op == OP_reduce_var && !(r = var_unit(g, in[0], attr))) r = var_by_rows(g, in[0], attr);
     if (n->op == OP_pad) r = pad_pieces(g, in[0], in[1], attr);
+    if (n->op == OP_gather) r = host_selected(g, in, n->nin);
     if (r || g->err->kind) return r;
     return graph_add(g, n->op, in, n->nin, attr, n->nattr, n->dtype, node_shape(p->old, id), n->rank);
 }

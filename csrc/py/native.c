@@ -1,10 +1,12 @@
 #include "py/native.h"
 #include "py/trace.h"
+#include "opt/plan.h"
 #include "run/positions.h"
+#include "run/select.h"
 
 enum { CHUNK = 64, MOST_CHUNKS = 256, MOST_OPERANDS = 8 };
 
-typedef enum { DOES_LOOP, DOES_POSITIONS, DOES_SORT, DOES_ARGSORT } NativeTask;
+typedef enum { DOES_LOOP, DOES_POSITIONS, DOES_SELECT, DOES_SORT, DOES_ARGSORT } NativeTask;
 
 typedef struct {
     NativeKind kind;
@@ -125,12 +127,19 @@ static void run_loop(const Native *f, const HostCall *c, void *const *address)
     run_nest(&n, 0, at, f);
 }
 
+static void select_run(const HostCall *c, void *const *address)
+{
+    const HostArray *x = c->arrays, *mask = x + 1, *out = x + 2;
+    select_fill(address[0], dtype_info[x->dtype].bytes, x->stride[0], address[1], mask->stride[0], x->shape[0], address[2], out->shape[0]);
+}
+
 void native_run(const HostCall *c, void *const *address)
 {
     const Native *f = native_at(c->function);
     switch (f->task) {
     case DOES_LOOP: run_loop(f, c, address); break;
     case DOES_POSITIONS: positions_fill(address[0], c->arrays[0].shape[0], c->arrays[0].stride[0], address[1], c->arrays[1].shape[0]); break;
+    case DOES_SELECT: select_run(c, address); break;
     case DOES_SORT:
     case DOES_ARGSORT: native_sort_run(c, f->task == DOES_ARGSORT, address); break;
     }
@@ -178,15 +187,18 @@ static PyObject *core_host_loop(PyObject *Py_UNUSED(module), PyObject *args)
     return PyBool_FromLong(n != NULL);
 }
 
-static PyObject *core_host_positions(PyObject *Py_UNUSED(module), PyObject *arg)
+static PyObject *core_host_selection(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    long long number = PyLong_AsLongLong(arg);
-    if (number == -1 && PyErr_Occurred())
+    long long positions, selected;
+    if (!PyArg_ParseTuple(args, "LL", &positions, &selected))
         return NULL;
-    Native *n = native_new(number);
-    if (n)
-        *n = (Native){NATIVE_FREE, DOES_POSITIONS};
-    return PyBool_FromLong(n != NULL);
+    Native *p = native_new(positions), *s = native_new(selected);
+    if (!p || !s)
+        return PyErr_NoMemory();
+    *p = (Native){NATIVE_FREE, DOES_POSITIONS};
+    *s = (Native){NATIVE_FREE, DOES_SELECT};
+    host_set_selection(positions, selected);
+    Py_RETURN_NONE;
 }
 
 static PyObject *core_host_sort(PyObject *Py_UNUSED(module), PyObject *args)
@@ -204,7 +216,8 @@ static PyObject *core_host_sort(PyObject *Py_UNUSED(module), PyObject *args)
 
 static PyMethodDef native_methods[] = {
     {"host_loop", core_host_loop, METH_VARARGS, "host_loop(number, ufunc, dtypes, raises): the host function is this loop of the ufunc, if that is found"},
-    {"host_positions", core_host_positions, METH_O, "host_positions(number): the host function fills in where a mask is true"},
+    {"host_selection", core_host_selection, METH_VARARGS, "host_selection(positions, selected): the host functions that fill in where a mask is true, and the "
+     "elements of a vector there"},
     {"host_sort", core_host_sort, METH_VARARGS, "host_sort(number, places): the host function is np.sort (np.argsort) with an axis and a kind"},
     {0},
 };

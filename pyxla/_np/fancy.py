@@ -188,7 +188,12 @@ def flatnonzero(results, mask):
     results[0][...] = np.flatnonzero(mask)
 
 
-run_flatnonzero = host(flatnonzero, _core.host_positions)
+def selected(results, x, mask):
+    results[0][...] = x[mask]
+
+
+# x[positions(mask)] of an x in memory becomes a call of `selected` when it is planned
+run_flatnonzero = host(flatnonzero, lambda number: _core.host_selection(number, _core.host_function(selected)))
 
 
 def true_count(mask):

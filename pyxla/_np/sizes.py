@@ -217,13 +217,20 @@ def runs(x, equal_nan=True, ordered=False):
     n = x.shape[0]
     order = np.argsort(x, kind="stable") if ordered else None
     values = np.sort(x) if order is None else _core.gather(x, (order,))
-    k = _core.iota(n)
-    before = _core.gather(values, (np.maximum(k - 1, 0),))
-    differs = np.not_equal(values, before)
-    if equal_nan and x.dtype.kind in "fc":
-        differs = np.logical_and(differs, np.logical_not(np.logical_and(np.isnan(values), np.isnan(before))))
-    first = np.logical_or(differs, np.equal(k, 0))
+    if is_dynamic(values):
+        k = _core.iota(n)
+        first = np.logical_or(differ(values, _core.gather(values, (np.maximum(k - 1, 0),)), equal_nan), np.equal(k, 0))
+    else:
+        first = _core.concatenate([_core.full((1,), BOOL, True), differ(values[1:], values[:-1], equal_nan)], 0)
     return Runs(values, order, first, positions(first))
+
+
+def differ(x, y, equal_nan):
+    """Where elements of runs differ."""
+    apart = np.not_equal(x, y)
+    if equal_nan and x.dtype.kind in "fc":
+        apart = np.logical_and(apart, np.logical_not(np.logical_and(np.isnan(x), np.isnan(y))))
+    return apart
 
 
 @implements(np.unique)

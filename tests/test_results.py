@@ -330,7 +330,7 @@ def test_permuted_results_own_their_memory():
 
 def test_results_share_memory_that_numpy_made_of_numbers():
     def f(x):
-        a = np.linspace(0, 1, 6)
+        a = np.hanning(6)
         b = a.reshape(2, 3)
         return a, b, b.T[1:], a[::-2], x + 1, a[1:1], np.broadcast_to(a, (2, 6)), np.eye(2)
 
@@ -341,5 +341,6 @@ def test_results_share_memory_that_numpy_made_of_numbers():
         assert [v.strides for v in first] == [v.strides for v in f(np.ones(2))]
         same(list(f(np.ones(2))), list(second))
         assert first[0].flags.writeable and not first[6].flags.writeable
+        assert [v.flags.owndata for v in first] == [True, False, False, False, True, True, False, True]
     with pytest.raises(pyxla.UnsupportedError, match="share memory"):             # of another dtype
         pyxla.jit(lambda x: ((w := np.hanning(4)), w.view(np.int64)))(X)

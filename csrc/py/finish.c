@@ -307,24 +307,34 @@ static bool shared(const Trace *t, PyObject *const *leaves, int n, int k)
     return false;
 }
 
-/* Results that share the memory of an array of numbers: views of one new array. */
-static bool result_of_root(Trace *t, PyArrayObject *a, TraceResult *out)
+/* The output that an earlier result made of the array `root`, or -1. */
+static int output_of_root(PyObject *const *leaves, int k, const TraceResult *out, const PyArrayObject *root)
 {
-    PyArrayObject *root = root_of(a);
+    for (int j = 0; j < k; j++)
+        if ((out[j].kind == RESULT_NEW_VIEW || out[j].kind == RESULT_NEW) && PyArray_Check(leaves[j]) && root_of((PyArrayObject *)leaves[j]) == root)
+            return out[j].output;
+    return -1;
+}
+
+/* Results that share the memory of an array of numbers: views of one new array. */
+static bool result_of_root(Trace *t, PyObject *const *leaves, int k, TraceResult *out)
+{
+    PyArrayObject *a = (PyArrayObject *)leaves[k], *root = root_of(a);
     if (PyArray_BASE(root) || !PyArray_IS_C_CONTIGUOUS(root) || PyArray_TYPE(root) != PyArray_TYPE(a) || PyArray_NDIM(a) > MAX_RANK) {
         PyErr_SetString(error_class(ERR_UNSUPPORTED), "two results share memory that NumPy made of numbers alone: return a .copy() of one of them");
         return false;
     }
-    if (!result_made(t, (PyObject *)root, out))
+    int output = output_of_root(leaves, k, out, root);
+    if (output < 0 && !result_made(t, (PyObject *)root, &out[k]))
         return false;
-    View v = {.rank = PyArray_NDIM(a), .base_rank = 1, .flat = true, .start = {PyArray_BYTES(a) - PyArray_BYTES(root)}};
-    for (int k = 0; k < v.rank; k++) {
-        v.shape[k] = PyArray_DIM(a, k);
-        v.step[k] = PyArray_STRIDE(a, k);
-        v.axis[k] = v.step[k] ? 0 : -1;
+    View v = {.rank = PyArray_NDIM(a), .base_rank = 1, .flat = true, .readonly = !PyArray_ISWRITEABLE(a), .start = {PyArray_BYTES(a) - PyArray_BYTES(root)}};
+    for (int d = 0; d < v.rank; d++) {
+        v.shape[d] = PyArray_DIM(a, d);
+        v.step[d] = PyArray_STRIDE(a, d);
+        v.axis[d] = v.step[d] ? 0 : -1;
     }
-    *out = (TraceResult){.kind = RESULT_NEW_VIEW, .output = out->output, .contiguous = true, .view = new_view(t, &v)};
-    return out->view != NULL;
+    out[k] = (TraceResult){.kind = a == root ? RESULT_NEW : RESULT_NEW_VIEW, .output = output < 0 ? out[k].output : output, .contiguous = true, .view = new_view(t, &v)};
+    return out[k].view != NULL;
 }
 
 static bool any_result(Trace *t, PyObject *const *statics, int nstatics, PyObject *const *leaves, int n, int k, TraceResult *out)
@@ -336,7 +346,7 @@ static bool any_result(Trace *t, PyObject *const *statics, int nstatics, PyObjec
     out[k] = (TraceResult){.kind = RESULT_OBJECT};
     if (!PyArray_Check(leaves[k]) || !adopt_made_here(t, (PyArrayObject *)leaves[k]))
         return result_object(leaves[k], statics, nstatics, &out[k]);
-    return shared(t, leaves, n, k) ? result_of_root(t, (PyArrayObject *)leaves[k], &out[k]) : result_made(t, leaves[k], &out[k]);
+    return shared(t, leaves, n, k) ? result_of_root(t, leaves, k, out) : result_made(t, leaves[k], &out[k]);
 }
 
 bool trace_finish(Trace *t, PyObject *const *statics, int nstatics, PyObject *const *leaves, int n, TraceResult *out)

@@ -167,6 +167,13 @@ def test_one_view_is_one_result():
     assert pyxla.eval_shape(f, pyxla.ShapeDtype((2, 3), float))[2] == pyxla.ShapeDtype((1, 3), float)
 
 
+def test_a_copy_that_is_returned_twice_owns_its_memory():
+    for make in (lambda x: x.ravel("F"), lambda x: x.T.ravel(), lambda x: (x + 1).T):
+        a, b = pyxla.jit(lambda x: (r := make(x), r))(X)
+        assert a is b and a.flags.owndata and a.base is None
+        np.testing.assert_array_equal(a, make(X))
+
+
 def test_arrays_that_numpy_makes_of_numbers_are_new_in_every_call():
     def f(x):
         w = np.hanning(4)

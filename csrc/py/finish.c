@@ -278,15 +278,28 @@ static bool result(Trace *t, PyObject *leaf, TraceResult *out)
 /* An array that is a result already: one object is one result. */
 static bool again(PyObject *const *leaves, int k, TraceResult *out)
 {
-    const Tracer *x = (const Tracer *)leaves[k];
-    if (is_tracer(leaves[k]) ? x->kind != TRACER_ARRAY || x->cell->results < 2 : !PyArray_Check(leaves[k]))
+    Tracer *x = is_tracer(leaves[k]) ? (Tracer *)leaves[k] : NULL;
+    if (x ? x->kind != TRACER_ARRAY || x->cell->results < 2 : !PyArray_Check(leaves[k]))
         return false;
     for (int j = 0; j < k; j++)
         if (leaves[j] == leaves[k]) {
             out[k] = (TraceResult){.kind = RESULT_AGAIN, .input = j};
+            if (x)
+                x->cell->results--;
             return true;
         }
     return false;
+}
+
+/* Counts the results that show each array, after those that are one object have been marked. */
+static void count_results(PyObject *const *leaves, int n, TraceResult *out)
+{
+    for (int k = 0; k < n; k++)
+        if (is_tracer(leaves[k]) && ((Tracer *)leaves[k])->kind == TRACER_ARRAY)
+            ((Tracer *)leaves[k])->cell->results++;
+    for (int k = n; k-- > 0;)
+        if (!again(leaves, k, out))
+            out[k] = (TraceResult){.kind = RESULT_OBJECT};
 }
 
 /* The array that NumPy made in this trace which owns an array's memory. */
@@ -339,11 +352,10 @@ static bool result_of_root(Trace *t, PyObject *const *leaves, int k, TraceResult
 
 static bool any_result(Trace *t, PyObject *const *statics, int nstatics, PyObject *const *leaves, int n, int k, TraceResult *out)
 {
-    if (again(leaves, k, out))
+    if (out[k].kind == RESULT_AGAIN)
         return true;
     if (is_tracer(leaves[k]) || is_extent(leaves[k]))
         return result(t, leaves[k], &out[k]);
-    out[k] = (TraceResult){.kind = RESULT_OBJECT};
     if (!PyArray_Check(leaves[k]) || !adopt_made_here(t, (PyArrayObject *)leaves[k]))
         return result_object(leaves[k], statics, nstatics, &out[k]);
     return shared(t, leaves, n, k) ? result_of_root(t, leaves, k, out) : result_made(t, leaves[k], &out[k]);
@@ -354,9 +366,7 @@ bool trace_finish(Trace *t, PyObject *const *statics, int nstatics, PyObject *co
     if (!captured_unchanged(t))
         return false;
     add_writebacks(t);
-    for (int k = 0; k < n; k++)
-        if (is_tracer(leaves[k]) && ((Tracer *)leaves[k])->kind == TRACER_ARRAY)
-            ((Tracer *)leaves[k])->cell->results++;
+    count_results(leaves, n, out);
     for (int k = 0; k < n; k++)
         if (!any_result(t, statics, nstatics, leaves, n, k, out)) {
             if (!PyErr_Occurred())

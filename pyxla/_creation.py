@@ -2,6 +2,7 @@
 
 What they make is an array of the traced function, so that it can be written to. Calls from inside NumPy, from this package and from
 threads that do not trace go to NumPy itself."""
+import operator
 import sys
 import types
 import warnings
@@ -287,8 +288,9 @@ def owned(a):
 
 
 # What makes a new array of numbers alone: an array of the traced function, which may be written to.
-_MAKERS = """append block column_stack concatenate copy delete diag diagflat dstack hstack insert kron meshgrid outer pad repeat resize roll
-    stack tile tril triu vander vstack where"""
+_MAKERS = """append argsort block column_stack concatenate convolve copy correlate cumprod cumsum delete diag diagflat diff
+    digitize dstack gradient histogram hstack insert interp kron meshgrid nan_to_num outer pad piecewise polyfit repeat resize
+    roll sort stack take tile tril triu unique vander vstack where"""
 creators["makers"] = {getattr(np, name) for name in _MAKERS.split()}
 creators["owned"] = owned
 
@@ -300,7 +302,8 @@ def same(name):
 
 
 _HERE = {f.__name__: f for f in (ones, full, eye, indices, fromfunction, isscalar, require)}
-_REDIRECTED = (*_HERE, "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like", "full_like")
+_REDIRECTED = (*_HERE, "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like", "full_like", "hanning", "hamming",
+               "blackman", "bartlett", "kaiser", "fft.fftfreq", "fft.rfftfreq")
 _METHODS = {"grid": (type(np.mgrid).__mro__[1].__getitem__, grid), "joined": (type(np.r_).__mro__[1].__getitem__, joined),
             "enumerated": (np.ndenumerate.__init__, enumerated), "strided": (np.lib.stride_tricks.as_strided, strided),
             "vectorized": (np.vectorize.__call__, vectorized)}
@@ -334,7 +337,7 @@ def _shim(target):
 
 
 def _plain(name):
-    f = getattr(np, name)
+    f = operator.attrgetter(name)(np)
     return getattr(f, "_implementation", f)
 
 

@@ -184,6 +184,10 @@ z = np.stack([np.zeros(5), x]); z[0, 0] = 1; return z
 z = np.ones(5, np.float32); z[:] = x; return z
 z = np.full((2, 5), x); z[0] = 0; return z
 z = np.zeros(()); z[...] = x[0]; return z
+z = np.hanning(5); z[0] = x[0]; return z
+z = np.fft.fftfreq(5); z += x; return z
+z = np.sort([3.0, 1.0, 2.0]); z[:2] = x[:2]; return z
+z = np.convolve([3.0, 1.0], [1.0, 2.0, 1.0]); z[:2] *= x[:2]; return z
 """.strip().splitlines()
 
 

@@ -162,6 +162,8 @@ def test_one_view_is_one_result():
         part = y[0]
         return v, part, v, (y, part), x[1:]
 
+    a, b, c = pyxla.jit(lambda x: (x[1:], np.ascontiguousarray(v := x[:, 0]), v))(np.asfortranarray(X))
+    assert b is c and a is not b
     v, part, again, (y, other), third = pyxla.jit(f)(X)
     assert again is v and other is part and third is not v and part.base is y
     assert pyxla.eval_shape(f, pyxla.ShapeDtype((2, 3), float))[2] == pyxla.ShapeDtype((1, 3), float)
@@ -265,6 +267,17 @@ def test_failed_allocation_is_memory_error():
     np.testing.assert_array_equal(f(X)[1], X * 2)
 
 
+def test_read_only_is_refused_for_stores_that_change_nothing():
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    for store in (lambda x: x.__imul__(1), lambda x: x[2:].fill(3), lambda x: x.__setitem__(..., x)):
+        f = pyxla.jit(lambda x: store(x) is None)
+        for _ in range(2):
+            f(X.copy())
+            with pytest.raises(ValueError, match="argument x is read-only"):
+                f(frozen)
+
+
 # ---- views and copies whose being one depends on the layout ----
 
 LAYOUTS = [("c", lambda a: a.copy()), ("fortran", np.asfortranarray), ("strided", lambda a: np.repeat(a, 2, 1)[:, ::2]), ("reversed", lambda a: a[::-1].copy()[::-1]),
@@ -350,4 +363,4 @@ def test_results_share_memory_that_numpy_made_of_numbers():
         assert first[0].flags.writeable and not first[6].flags.writeable
         assert [v.flags.owndata for v in first[:5]] == [True, False, False, False, True]
     with pytest.raises(pyxla.UnsupportedError, match="share memory"):             # of another dtype
-        pyxla.jit(lambda x: ((w := np.hanning(4)), w.view(np.int64)))(X)
+        pyxla.jit(lambda x: ((w := np.fromiter([1.0, 2.0], float)), w.view(np.int64)))(X)

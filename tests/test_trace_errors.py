@@ -189,6 +189,20 @@ def test_random_numbers_of_a_container(draw):
         pyxla.jit(held["method"])()
 
 
+def test_a_store_into_what_numpy_made_of_numbers():
+    def f(x):
+        z = np.fromiter([1.0, 2.0], float)
+        z[0] = x[0, 0]
+
+    def g(x):
+        z = np.fromiter([1.0, 2.0], float)
+        z -= x[0, 0]
+
+    for each in (f, g):
+        with pytest.raises(pyxla.TraceError, match=r"an array that NumPy made of numbers alone: make it np.array\(...\) of that.*\(at .*test_trace_errors"):
+            pyxla.jit(each)(X)
+
+
 def test_deleted_elements():
     def f(x):
         del x[0]

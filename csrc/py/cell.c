@@ -265,10 +265,17 @@ static bool views_known(Cell *c)
     return true;
 }
 
+bool cell_of_numpy(const Cell *c)
+{
+    return c->owner == OWNER_CAPTURED && adopt_made_here(c->trace, (PyArrayObject *)c->trace->inputs.at[c->input].object);
+}
+
 bool tracer_writable(Tracer *x)
 {
     if (x->kind != TRACER_ARRAY)
         return refuse(PyExc_TypeError, "a NumPy scalar does not support item assignment");
+    if (cell_of_numpy(x->cell))
+        return refuse(error_class(ERR_LIMIT), OF_NUMPY);
     if (x->cell->owner == OWNER_CAPTURED)
         return refuse(error_class(ERR_LIMIT), "a store into a captured array (a global, closure variable or attribute): pass the array as an "
                       "argument, then it is written back; or store into a copy");
@@ -322,6 +329,7 @@ bool tracer_store(Tracer *x, Id value)
     Cell *c = x->cell;
     if (!tracer_writable(x))
         return false;
+    c->stored = true;
     if (value && (value == tracer_node(x) || !node_size(c->trace->graph, value)))
         return true;
     Id node = stored(c, x->map, value);

@@ -300,8 +300,9 @@ static bool fill_inputs(Entry *e)
     for (uint32_t k = 0; k < e->ninputs; k++) {
         const TraceInput *in = &e->trace->inputs.at[k];
         e->ncaptured += in->kind == INPUT_CAPTURED;
-        if (in->writeback >= 0) {
+        if (in->writeback >= 0 || in->stored)
             e->written[e->nwritten++] = (int32_t)k;
+        if (in->writeback >= 0) {
             e->outputs[in->writeback].into = (int32_t)k;
             e->outputs[in->writeback].scalar = false;
         }

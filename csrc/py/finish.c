@@ -35,6 +35,8 @@ static void add_writebacks(Trace *t)
     for (uint32_t k = 0; k < t->priv->leaves.len; k++) {
         Tracer *x = (Tracer *)t->priv->leaves.at[k];
         Cell *c = x && x->kind == TRACER_ARRAY ? x->cell : NULL;
+        if (c && c->stored)
+            t->inputs.at[c->input].stored = true;
         if (c && c->node != t->graph->inputs.at[c->input] && t->inputs.at[c->input].writeback < 0)
             t->inputs.at[c->input].writeback = add_output(t, c->node);
     }
@@ -275,14 +277,21 @@ static bool result(Trace *t, PyObject *leaf, TraceResult *out)
     return result_local(t, &y, out);
 }
 
+/* Whether two tracers are one view once they are settled. */
+static bool same_view(Trace *t, PyObject *leaf, const Tracer *y)
+{
+    const Tracer *x = (const Tracer *)leaf;
+    return is_tracer(leaf) && x->kind == TRACER_ARRAY && x->cell == y->cell && settled(t, x).map == settled(t, y).map;
+}
+
 /* An array that is a result already: one object is one result. */
-static bool again(PyObject *const *leaves, int k, TraceResult *out)
+static bool again(Trace *t, PyObject *const *leaves, int k, TraceResult *out)
 {
     Tracer *x = is_tracer(leaves[k]) ? (Tracer *)leaves[k] : NULL;
     if (x ? x->kind != TRACER_ARRAY || x->cell->results < 2 : !PyArray_Check(leaves[k]))
         return false;
     for (int j = 0; j < k; j++)
-        if (leaves[j] == leaves[k]) {
+        if (leaves[j] == leaves[k] || (x && same_view(t, leaves[j], x))) {
             out[k] = (TraceResult){.kind = RESULT_AGAIN, .input = j};
             if (x)
                 x->cell->results--;
@@ -292,13 +301,13 @@ static bool again(PyObject *const *leaves, int k, TraceResult *out)
 }
 
 /* Counts the results that show each array, after those that are one object have been marked. */
-static void count_results(PyObject *const *leaves, int n, TraceResult *out)
+static void count_results(Trace *t, PyObject *const *leaves, int n, TraceResult *out)
 {
     for (int k = 0; k < n; k++)
         if (is_tracer(leaves[k]) && ((Tracer *)leaves[k])->kind == TRACER_ARRAY)
             ((Tracer *)leaves[k])->cell->results++;
     for (int k = n; k-- > 0;)
-        if (!again(leaves, k, out))
+        if (!again(t, leaves, k, out))
             out[k] = (TraceResult){.kind = RESULT_OBJECT};
 }
 
@@ -366,7 +375,7 @@ bool trace_finish(Trace *t, PyObject *const *statics, int nstatics, PyObject *co
     if (!captured_unchanged(t))
         return false;
     add_writebacks(t);
-    count_results(leaves, n, out);
+    count_results(t, leaves, n, out);
     for (int k = 0; k < n; k++)
         if (!any_result(t, statics, nstatics, leaves, n, k, out)) {
             if (!PyErr_Occurred())

@@ -135,7 +135,7 @@ static bool check_written(const Entry *e, const Record *r, Call *c)
             Py_XDECREF(name);
             return false;
         }
-        if (!check_overlap(e, input, r, "the function writes to", c))
+        if (e->trace->inputs.at[input].writeback >= 0 && !check_overlap(e, input, r, "the function writes to", c))
             return false;
     }
     return true;

@@ -21,6 +21,7 @@ typedef struct {
     int reg;                    /* REGISTER: a number of the scalar program */
     Dtype dtype;                /* of the graph input (REGISTER: the dtype the number is converted to; overflow raises) */
     int writeback;              /* graph output that is stored into this input after the run, -1: it is not written */
+    bool stored;                /* the function stores into it, if only what is there already */
     bool swapped;               /* CAPTURED: the array's elements are in the other byte order */
     bool contiguous;            /* the trace relied on this array's being C-contiguous: part of the key of the entry */
     const int64_t *strides;     /* ... on these strides (bytes; those of extents 0 and 1 do not count); NULL: it did not */

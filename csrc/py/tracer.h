@@ -24,7 +24,7 @@ struct Cell {
     uint32_t version;
     int input;                    /* LEAF, CAPTURED: graph input; else -1 */
     uint8_t owner, layout;
-    bool readonly;
+    bool readonly, stored;        /* stored: something was stored into it */
     bool whole;                   /* of a snapshot: each element once at most, so that NumPy's reshape of it may be a view */
     bool stale;                   /* of a snapshot: its array was stored into through another one */
     bool frozen;                  /* an array with a run-time extent that has what NumPy makes a view of, or is one */
@@ -152,6 +152,9 @@ int tracer_rank(const Tracer *x);
 const int64_t *tracer_shape(const Tracer *x);
 /* Stores a value of exactly the tracer's shape and dtype into the array, through the view. */
 bool tracer_store(Tracer *x, Id value);
+/* Whether it is an array that NumPy made of numbers while the function was traced, and made an operand only later. */
+bool cell_of_numpy(const Cell *c);
+#define OF_NUMPY "a traced value is stored into an array that NumPy made of numbers alone: make it np.array(...) of that, which can be stored into"
 /* Whether the tracer may be written to. */
 bool tracer_writable(Tracer *x);
 void cell_rebind(Cell *c, Id node);

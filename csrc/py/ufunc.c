@@ -441,8 +441,9 @@ static Tracer *output(Trace *t, const Options *o, int k)
     if (!out || out == Py_None)
         return NULL;
     if (!is_tracer(out)) {
-        err_set(&t->err, ERR_LIMIT, "a store into a captured array (out= of a ufunc, or an in-place operator): pass the array as an argument, "
-                "then it is written back");
+        bool here = PyArray_Check(out) && adopt_made_here(t, (PyArrayObject *)out);
+        err_set(&t->err, ERR_LIMIT, "%s", here ? OF_NUMPY : "a store into a captured array (out= of a ufunc, or an in-place operator): pass the array "
+                "as an argument, then it is written back");
         t->err.src = t->graph->src;
         trace_fail(t);
         return NULL;

@@ -69,7 +69,7 @@ def ravel(a, order="C"):
     a = array(a)
     order = order_of(a, order, "a ravel")
     a = _core.transpose(a, axes_in_memory(a)) if order == "K" else transpose(a) if order == "F" else a
-    return _core.reshape(_core.contiguous(a), (a.size,))
+    return _core.contiguous(_core.reshape(a, (a.size,)))
 
 
 @method("flatten")

@@ -16,6 +16,9 @@ import numpy as np
 LEVELS = {"sse2": ["sse2"], "avx2": ["sse2", "avx2"], "avx512": ["sse2", "avx2", "avx512"], "neon": ["neon"]}
 LENGTHS = (1, 6, 14, 28, 77, 300, 500, 701, 1100, 2100)
 NARROW = range(1, 33)                                   # extents that a kernel may know
+FEW = (2, 3, 4, 5, 10, 12, 14, 16, 42, 45, 48, 96, 100, 102, 105)               # rows that take tiles of every height
+PANELS = (37, 40, 45, 48, 56, 60, 64, 80, 90, 96, 112)  # columns that take panels of every width, whole ones and not
+LARGER = (100, 128, 190, 192, 200, 250, 256, 384, 500)
 LONG = (64, 300, 2100)
 
 
@@ -23,14 +26,21 @@ def shapes():
     """Pairs of shapes of `a @ b`, and whether also of its transposed operands."""
     for m, k, n in product(LENGTHS, repeat=3):
         yield (m, k), (k, n), True
-    for n in NARROW:
+    for m, n in product(FEW, PANELS):
+        for k in (14, 77, 300, n):                          # equal strides are one argument
+            yield (m, k), (k, n), True
+    for m, n in product((96, 100, 102, 105), LARGER):
+        for k in (n, 1100):
+            yield (m, k), (k, n), True
+    for n in (*NARROW, *PANELS, *LARGER):
         yield (n, n), (n, n), True
+    for n in NARROW:
         for m in LONG:
             yield from [((m, m), (m, n), False), ((n, m), (m, m), False), ((m, n), (n, m), False)]
     for m, k in product((*LENGTHS, *NARROW), (*LONG, 1100)):
         yield from [((m, k), (k,), True), ((k, m), (m,), True), ((m,), (m, k), True), ((k,), (k, m), True)]
         yield from [((m,), (m,), False), ((k,), (k,), False)]
-    yield from (((1000, n, n), (1000, n, n), False) for n in (2, 3, 4, 5, 8, 16, 32, 64))
+    yield from (((1000, n, n), (1000, n, n), False) for n in (*range(2, 17), 32, 64))
 
 
 def blank(shape, dtype):

@@ -586,6 +586,27 @@ def test_dot_of_packed_panels(driver, kk):
         assert np.allclose(got[2], whole, rtol=1e-4, atol=1e-4)
 
 
+PANELS = [(3, 0, 2), (3, 3, 2), (4, 0, 1), (4, 4, 3), (5, 5, 1), (8, 8, 1), (12, 12, 1), (3, 4, 4), (3, 4, 8), (3, 4, 11), (2, 3, 5)]
+
+
+@pytest.mark.parametrize("vectors,last,count", PANELS)
+@pytest.mark.parametrize("order", ["", "by rows"])
+def test_dot_in_given_panels(driver, vectors, last, count, order):
+    """So many vectors a panel; the last ones alike or wider, the very last vector whole, nearly, or hardly there."""
+    lanes, m, kk = 16, 13, 7
+    total = count if last == vectors + 1 else count * vectors
+    for level, tile, missing in itertools.product([x for x in levels(driver) if x == "avx512"], (0, 1, 5), (0,) if not last else (0, 3, 15)):
+        n = total * lanes - missing
+        k = Kernel()
+        am, an, ak = k.axis(m), k.axis(n), k.axis(kk)
+        a, b = values("float32", m * kk, 1, True).reshape(m, kk), values("float32", kk * n, 2, True).reshape(kk, n)
+        A, B, C = k.array(a), k.array(b), k.array(np.ones((m, n), "float32"), True)
+        x = [k.access(C, f"{am}:{k.arg(4 * n)} {an}:unit"), k.access(A, f"{am}:{k.arg(4 * kk)} {ak}:unit"), k.access(B, f"{ak}:{k.arg(4 * n)} {an}:unit")]
+        k.stmt(f"dot {x[0]} = {x[1]} {x[2]} over {am} {an} {ak} {order} {f'tile {tile}' if tile else ''} panels {vectors} {last}")
+        got = run(driver, k, level)
+        assert np.allclose(got[2], a @ b, rtol=1e-4, atol=1e-4), k.text()
+
+
 MATH = [(name, int(nin), (float(ulp32), float(ulp64))) for name, nin, ulp32, ulp64 in
         re.findall(r"^ELEMENTWISE\((\w+),\s*(\d), T, \"\w*f\w*\",\s*MATH,\s*([\d.]+),\s*([\d.]+)", (CSRC / "ir/ops.def").read_text(), re.M)]
 

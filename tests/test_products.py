@@ -1,4 +1,8 @@
 """matmul, dot and einsum over sizes, dtypes, layouts and batches."""
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from checking import DTYPES, FLOATS, check, sample
@@ -415,3 +419,66 @@ def test_narrow_weights_of_a_vector_are_cast_as_they_are_read(dtype, form):
     bound = 300 * np.finfo(x.dtype).eps * eval(form, {"x": abs(x).astype("float64"), "w": abs(w.astype("float64"))})
     assert (abs(f(x, w) - want) <= bound).all()
     assert f.lower(x, w).compile().workspace_bytes < w.nbytes
+
+
+def within_terms(f, *args, terms=None):
+    """f's result by pyxla lies within `terms` (k) * eps of the product of float64, element by element."""
+    got, want = pyxla.jit(f)(*args), f(*(x.astype("float64") for x in args))
+    most = f(*(abs(x).astype("float64") for x in args))
+    assert got.shape == want.shape and got.dtype == f(*args).dtype
+    assert (abs(got - want) <= (terms or args[0].shape[-1]) * np.finfo(got.dtype).eps * most).all()
+
+
+SMALL = [(3, 3, 3), (4, 4, 4), (5, 5, 5), (2, 16, 2), (16, 16, 16), (7, 3, 11), (12, 12, 12), (13, 2, 9), (16, 15, 8), (2, 2, 16), (9, 11, 6)]
+
+
+@pytest.mark.parametrize("m,k,n", SMALL)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_many_small_products(dtype, m, k, n):
+    """Products of a few known rows and columns: B in registers, the next matrices asked for ahead where there are many."""
+    for count in (16, 33, 40000 // (m + k + n) ** 2):
+        a, b = sample((count, m, k), dtype, 1), sample((count, k, n), dtype, 2)
+        within_terms(lambda a, b: a @ b, a, b)
+    wide, padded = np.repeat(a, 2, 2)[:, :, ::2], np.zeros((count, k + 1, n + 3), dtype)[:, 1:, 2:-1]
+    padded[...] = b
+    for x, y in [(wide, b), (a[::-1, ::-1], padded), (a, b[0]), (a[0], padded), (np.ascontiguousarray(a.swapaxes(1, 2)).swapaxes(1, 2), b[:, ::-1]),
+                 (a, np.ascontiguousarray(b.swapaxes(1, 2)).swapaxes(1, 2)), (a.reshape(count, 1, m, k)[:2], b[:20])]:
+        within_terms(lambda a, b: a @ b, x, y)
+    within_terms(lambda a, b: a @ b @ np.swapaxes(b, 1, 2) + 0 * a[..., :1, :1], a, b, terms=k + n + 1)
+
+
+def test_small_products_and_what_is_around_them():
+    a, b = sample((50, 6, 7), "float32", 1), sample((50, 7, 5), "float32", 2)
+    for f in (lambda a, b: np.maximum(a @ b, 0), lambda a, b: np.exp(a) @ b, lambda a, b: (a @ b).sum((0, 1)), lambda a, b: (a @ b, (a @ b).max(-1)), lambda a, b: np.einsum("bik,bkj->bji", a, b)):
+        check(f, a, b, rtol=1e-5, atol=1e-5)
+    for k in (1, 11, 13, 16):
+        check(lambda a, b: (a @ b) * 2, sample((14, k), "float64", 1), sample((k, 15), "float64", 2), **close("float64", k))
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 7, 11, 20, 64, 100, 131])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_panels(dtype, m):
+    """Columns in panels of three to eight vectors, whole and not, with all rows of tiles."""
+    lanes = 64 // np.dtype(dtype).itemsize
+    for vectors in range(3, 12):
+        for n in (vectors * lanes, vectors * lanes - 3, vectors * lanes - lanes + 1):
+            a, b = sample((m, 19), dtype, m), sample((19, n), dtype, n)
+            within_terms(lambda a, b: a @ b, a, b)
+    within_terms(lambda a, b: a @ b, sample((m, 70), dtype, 1), sample((70, n), dtype, 2))
+
+
+LEVELS = """
+import test_products as t
+for dtype in t.FLOATS:
+    for shape in t.SMALL[:8]:
+        t.test_many_small_products(dtype, *shape)
+    t.test_panels(dtype, 3), t.test_panels(dtype, 20)
+t.test_small_products_and_what_is_around_them()
+"""
+
+
+@pytest.mark.parametrize("env", [{"PYXLA_CPU": "sse2"}, {"PYXLA_CPU": "avx2"}, {"PYXLA_BACKEND": "interp"}, {"PYXLA_CHECK": "1"}, {"PYXLA_CHECK": "1", "PYXLA_BACKEND": "interp"}], ids=str)
+def test_levels(env):
+    here = os.path.dirname(os.path.abspath(__file__))
+    path = os.pathsep.join([here, os.path.dirname(os.path.dirname(pyxla.__file__))])
+    subprocess.run([sys.executable, "-c", LEVELS], env=os.environ | env | {"PYTHONPATH": path}, check=True)

@@ -7,30 +7,10 @@
  * they compute and store the same numbers once more, which costs less than a branch or a second body. Columns beyond the end
  * are masked. */
 #include <string.h>
+#include "gen/dot.h"
 #include "gen/target.h"
-#include "gen/val.h"
 
-enum { C, A, B };
-enum { MAX_ROWS = 8, MAX_VECTORS = 12, PREFETCH_STEPS = 16, PREFETCH_BYTES = 1024 };
-
-typedef struct {
-    Gen *g;
-    Dtype dt;
-    const Access *x[3];
-    LLVMValueRef ptr[3], m, n, k, add;         /* extents; add: i1 */
-    Stride by_m[3], by_n[3], by_k[3];
-    unsigned lanes;
-    int rows, vectors;
-    uint32_t bits;                             /* of the statement's d */
-    int tile;                                  /* rows of a tile, 0: our choice */
-    bool streams;                              /* B and C come from beyond the first cache: they are asked for ahead */
-    LLVMValueRef outer[3][3];                  /* per axis m, n, k and array: bytes between blocks */
-    Size block[3];
-    int nsums;                                 /* axes that it adds up over besides k: extents, and steps in A and B */
-    LLVMValueRef sum[KERNEL_MAX_AXES], by_sum[KERNEL_MAX_AXES][3];
-    LLVMValueRef off[3];                       /* bytes that these axes have moved A and B, NULL: none */
-    bool apart[3];                             /* the axis runs here, block by block: those of k, and any not evenly apart */
-} Dot;
+enum { MAX_ROWS = 8, MAX_VECTORS = 12, REGISTERS = 32, PREFETCH_STEPS = 16, PREFETCH_BYTES = 1024 };
 
 /* ---- small things ---- */
 
@@ -67,8 +47,7 @@ static LLVMValueRef add_byte_products(Dot *d, LLVMValueRef x, LLVMValueRef y, LL
     return c;
 }
 
-/* Products may be fused (docs/numerics.md). */
-static LLVMValueRef multiply_add(Dot *d, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+LLVMValueRef dot_multiply_add(Dot *d, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
     Emit *e = &d->g->e;
     if (d->bits & DOT_UNSIGNED_SIGNED) return add_byte_products(d, a, b, c);
@@ -76,10 +55,10 @@ static LLVMValueRef multiply_add(Dot *d, LLVMValueRef a, LLVMValueRef b, LLVMVal
     return dtype_info[d->dt].kind == DKIND_FLOAT ? v_madd(e, a, b, c) : v_add(e, v_mul(e, a, b), c);
 }
 
-static LLVMValueRef start_value(Dot *d, LLVMValueRef ptr, Stride stride)
+LLVMValueRef dot_start(Dot *d, LLVMValueRef ptr, Stride stride)
 {
     if (is_number(d->add) && !number(d->add)) return zero(d);
-    LLVMValueRef c = lanes_load(d->g, d->x[C], ptr, stride);
+    LLVMValueRef c = lanes_load(d->g, d->x[DOT_C], ptr, stride);
     return is_number(d->add) ? c : LLVMBuildSelect(d->g->e.b, d->add, c, zero(d), "");
 }
 
@@ -152,20 +131,20 @@ static void column_products(Dot *d, Tile *t)
     for (int r = 0; r < d->rows; r++)
         for (int v = 0; v < t->p->vectors; v++) carried_add(g, &l.c, &t->acc[r][v]);
     loop_open(g, &l, int64_const(g, 0), is_number(d->k) ? NULL : LLVMBuildICmp(b, LLVMIntSGT, d->k, int64_const(g, 0), ""));
-    LLVMValueRef step_a = LLVMBuildMul(b, l.i, d->by_k[A].v, ""), step_b = LLVMBuildMul(b, l.i, d->by_k[B].v, "");
-    if (d->off[A]) step_a = LLVMBuildAdd(b, step_a, d->off[A], "");
-    if (d->off[B]) step_b = LLVMBuildAdd(b, step_b, d->off[B], "");
+    LLVMValueRef step_a = LLVMBuildMul(b, l.i, d->by_k[DOT_A].v, ""), step_b = LLVMBuildMul(b, l.i, d->by_k[DOT_B].v, "");
+    if (d->off[DOT_A]) step_a = LLVMBuildAdd(b, step_a, d->off[DOT_A], "");
+    if (d->off[DOT_B]) step_b = LLVMBuildAdd(b, step_b, d->off[DOT_B], "");
     LLVMValueRef ahead = byte_offset(g, t->col[0], step_b);
-    ahead = byte_offset(g, ahead, LLVMBuildMul(b, d->by_k[B].v, int64_const(g, PREFETCH_STEPS), ""));
+    ahead = byte_offset(g, ahead, LLVMBuildMul(b, d->by_k[DOT_B].v, int64_const(g, PREFETCH_STEPS), ""));
     for (int v = 0; v < t->p->vectors; v++) {
         if (d->streams) memory_prefetch(d->g, byte_offset(g, ahead, int64_const(g, (int64_t)v * d->lanes * dtype_info[d->dt].bytes)), false);
         use_mask(d, t->p, t->mask[v]);
-        row[v] = lanes_load(g, d->x[B], byte_offset(g, t->col[v], step_b), d->by_n[B]);
+        row[v] = lanes_load(g, d->x[DOT_B], byte_offset(g, t->col[v], step_b), d->by_n[DOT_B]);
     }
     use_mask(d, t->p, NULL);
     for (int r = 0; r < d->rows; r++) {
-        LLVMValueRef x = lanes_load(g, d->x[A], byte_offset(g, t->a[r], step_a), (Stride){int64_const(g, 0), 0, true});
-        for (int v = 0; v < t->p->vectors; v++) t->acc[r][v] = multiply_add(d, x, row[v], t->acc[r][v]);
+        LLVMValueRef x = lanes_load(g, d->x[DOT_A], byte_offset(g, t->a[r], step_a), (Stride){int64_const(g, 0), 0, true});
+        for (int v = 0; v < t->p->vectors; v++) t->acc[r][v] = dot_multiply_add(d, x, row[v], t->acc[r][v]);
     }
     loop_close(g, &l, LLVMBuildAdd(b, l.i, int64_const(g, 1), ""), d->k);
 }
@@ -175,7 +154,7 @@ static void column_sums(Dot *d, Tile *t, int which)
 {
     Gen *g = d->g;
     LLVMBuilderRef b = g->e.b;
-    LLVMValueRef off[3] = {NULL, d->off[A], d->off[B]}, n = d->sum[which];
+    LLVMValueRef off[3] = {NULL, d->off[DOT_A], d->off[DOT_B]}, n = d->sum[which];
     Loop l = {0};
     if (which == d->nsums) {
         column_products(d, t);
@@ -187,7 +166,7 @@ static void column_sums(Dot *d, Tile *t, int which)
     unsigned lanes = g->e.lanes;
     if (!scope_open(g, NULL, NULL)) return;
     g->e.lanes = lanes;
-    for (int i = A; i <= B; i++) {
+    for (int i = DOT_A; i <= DOT_B; i++) {
         LLVMValueRef by = LLVMBuildMul(b, l.i, d->by_sum[which][i], "");
         d->off[i] = off[i] ? LLVMBuildAdd(b, off[i], by, "") : by;
     }
@@ -202,8 +181,8 @@ typedef struct { LLVMValueRef a[MAX_ROWS], c[MAX_ROWS]; } Rows;
 
 static void row_pointers(Dot *d, LLVMValueRef i, Rows *r)
 {
-    line_pointers(d, d->ptr[A], i, d->m, d->by_m[A], d->rows, r->a);
-    line_pointers(d, d->ptr[C], i, d->m, d->by_m[C], d->rows, r->c);
+    line_pointers(d, d->ptr[DOT_A], i, d->m, d->by_m[DOT_A], d->rows, r->a);
+    line_pointers(d, d->ptr[DOT_C], i, d->m, d->by_m[DOT_C], d->rows, r->c);
 }
 
 static void column_tile(Dot *d, const Rows *rows, const Panel *p)
@@ -211,21 +190,21 @@ static void column_tile(Dot *d, const Rows *rows, const Panel *p)
     Gen *g = d->g;
     Tile t = {.p = p};
     memcpy(t.a, rows->a, sizeof t.a);
-    vector_pointers(d, advance(d, d->ptr[B], p->j, d->by_n[B]), d->by_n[B], p->vectors, t.col);
+    vector_pointers(d, advance(d, d->ptr[DOT_B], p->j, d->by_n[DOT_B]), d->by_n[DOT_B], p->vectors, t.col);
     g->e.lanes = d->lanes;
     if (p->active) t.mask[p->vectors - 1] = lane_mask(g, p->active);
-    for (int r = 0; r < d->rows; r++) vector_pointers(d, advance(d, rows->c[r], p->j, d->by_n[C]), d->by_n[C], p->vectors, t.out[r]);
+    for (int r = 0; r < d->rows; r++) vector_pointers(d, advance(d, rows->c[r], p->j, d->by_n[DOT_C]), d->by_n[DOT_C], p->vectors, t.out[r]);
     if (d->streams && !(is_number(d->add) && number(d->add)))
         for (int r = 0; r < d->rows; r++)
-            for (int v = 0; v < p->vectors; v++) memory_prefetch(g, t.out[r][v], true);
+            for (int v = 0; v < p->vectors; v++) memory_prefetch(d->g, t.out[r][v], true);
     for (int v = 0; v < p->vectors; v++) {
         use_mask(d, p, t.mask[v]);
-        for (int r = 0; r < d->rows; r++) t.acc[r][v] = start_value(d, t.out[r][v], d->by_n[C]);
+        for (int r = 0; r < d->rows; r++) t.acc[r][v] = dot_start(d, t.out[r][v], d->by_n[DOT_C]);
     }
     column_sums(d, &t, 0);
     for (int v = 0; v < p->vectors; v++) {
         use_mask(d, p, t.mask[v]);
-        for (int r = 0; r < d->rows; r++) lanes_store(g, d->x[C], t.out[r][v], d->by_n[C], t.acc[r][v]);
+        for (int r = 0; r < d->rows; r++) lanes_store(g, d->x[DOT_C], t.out[r][v], d->by_n[DOT_C], t.acc[r][v]);
     }
     use_mask(d, p, NULL);
     g->e.lanes = 0;
@@ -255,6 +234,44 @@ static void last_vector(Dot *d, LLVMValueRef j, void *rows)
     panel(d, &(Panel){j, active, 1}, rows);
 }
 
+/* Panels as the schedule gives them. Those at the end are a copy of the body of their own, with fewer rows where they are wider. */
+static int rows_beside(const Dot *d, int vectors) { return least(d->rows, (REGISTERS - 1 - vectors) / vectors); }
+
+static void last_columns(Dot *d, LLVMValueRef j, void *rows)
+{
+    LLVMBuilderRef b = d->g->e.b;
+    int last = dot_last(d->bits), own = d->rows;
+    LLVMValueRef lanes = int64_const(d->g, d->lanes), from = LLVMBuildAdd(b, j, int64_const(d->g, (last - 1) * (int64_t)d->lanes), "");
+    LLVMValueRef left = LLVMBuildSub(b, d->n, from, "");
+    LLVMValueRef active = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, left, lanes, ""), left, lanes, "");
+    if (!rows) d->rows = rows_beside(d, last);
+    panel(d, &(Panel){j, active, last}, rows);
+    d->rows = own;
+}
+
+static void given_panels(Dot *d, Rows *rows)
+{
+    Gen *g = d->g;
+    LLVMBuilderRef b = g->e.b;
+    int vectors = dot_vectors(d->bits), last = dot_last(d->bits);
+    int64_t lanes = d->lanes, width = vectors * lanes;
+    LLVMValueRef end = int64_const(g, 0), n = d->n;
+    if (last) {
+        n = LLVMBuildUDiv(b, LLVMBuildAdd(b, n, int64_const(g, lanes - 1), ""), int64_const(g, lanes), "");
+        end = last == vectors ? int64_const(g, vectors) : LLVMBuildMul(b, LLVMBuildURem(b, n, int64_const(g, vectors), ""), int64_const(g, last), "");
+        n = LLVMBuildMul(b, LLVMBuildSub(b, n, end, ""), int64_const(g, lanes), "");
+    }
+    loop_from(d, int64_const(g, 0), n, width, full_panel, rows, last ? LLVMBuildICmp(b, LLVMIntSGT, n, int64_const(g, 0), "") : NULL);
+    if (last == vectors) {
+        scope_continue(g);
+        if (!scope_open(g, NULL, NULL)) return;
+        last_columns(d, n, rows);
+        scope_close(g);
+    } else if (last) {
+        loop_from(d, n, d->n, last * lanes, last_columns, rows, NULL);
+    }
+}
+
 /* The last columns of a known number: one panel whose last vector may be masked. */
 static void last_panel(Dot *d, int64_t from, const Rows *rows)
 {
@@ -268,6 +285,10 @@ static void all_panels(Dot *d, Rows *rows)
     Gen *g = d->g;
     LLVMBuilderRef b = g->e.b;
     int64_t width = (int64_t)d->vectors * (d->lanes ? d->lanes : 1);
+    if (dot_vectors(d->bits)) {
+        given_panels(d, rows);
+        return;
+    }
     if (is_number(d->n)) {
         int64_t full = number(d->n) / width * width;
         if (full) loop_over(d, int64_const(g, full), width, full_panel, rows);
@@ -300,12 +321,12 @@ typedef struct { LLVMValueRef i; int rows, cols; LLVMValueRef a[MAX_ROWS], c[MAX
 static void add_products(Dot *d, Sums *t, LLVMValueRef k)
 {
     Gen *g = d->g;
-    LLVMValueRef step_a = LLVMBuildMul(g->e.b, k, d->by_k[A].v, ""), step_b = LLVMBuildMul(g->e.b, k, d->by_k[B].v, ""), col[MAX_ROWS];
-    for (int v = 0; v < t->cols; v++) col[v] = lanes_load(g, d->x[B], byte_offset(g, t->b[v], step_b), d->by_k[B]);
+    LLVMValueRef step_a = LLVMBuildMul(g->e.b, k, d->by_k[DOT_A].v, ""), step_b = LLVMBuildMul(g->e.b, k, d->by_k[DOT_B].v, ""), col[MAX_ROWS];
+    for (int v = 0; v < t->cols; v++) col[v] = lanes_load(g, d->x[DOT_B], byte_offset(g, t->b[v], step_b), d->by_k[DOT_B]);
     for (int r = 0; r < t->rows; r++) {
-        LLVMValueRef at = byte_offset(g, t->a[r], step_a), x = lanes_load(g, d->x[A], at, d->by_k[A]);
+        LLVMValueRef at = byte_offset(g, t->a[r], step_a), x = lanes_load(g, d->x[DOT_A], at, d->by_k[DOT_A]);
         if (t->cols == 1) memory_prefetch(d->g, byte_offset(g, at, int64_const(g, PREFETCH_BYTES)), false);       /* A is the traffic */
-        for (int v = 0; v < t->cols; v++) t->acc[r][v] = multiply_add(d, x, col[v], t->acc[r][v]);
+        for (int v = 0; v < t->cols; v++) t->acc[r][v] = dot_multiply_add(d, x, col[v], t->acc[r][v]);
     }
 }
 
@@ -360,7 +381,7 @@ static void sums_tile(Dot *d, LLVMValueRef j, void *context)
     Sums *t = context;
     Gen *g = d->g;
     LLVMValueRef out[MAX_ROWS], one;
-    line_pointers(d, d->ptr[B], j, d->n, d->by_n[B], t->cols, t->b);
+    line_pointers(d, d->ptr[DOT_B], j, d->n, d->by_n[DOT_B], t->cols, t->b);
     g->e.lanes = d->lanes;
     for (int r = 0; r < t->rows; r++)
         for (int v = 0; v < t->cols; v++) t->acc[r][v] = zero(d);
@@ -371,23 +392,23 @@ static void sums_tile(Dot *d, LLVMValueRef j, void *context)
     g->e.lanes = 0;
     /* Lines beyond the end store what the last one does: with add, all must be read before. */
     for (int r = 0; r < t->rows; r++) {
-        line_pointers(d, t->c[r], j, d->n, d->by_n[C], t->cols, out);
+        line_pointers(d, t->c[r], j, d->n, d->by_n[DOT_C], t->cols, out);
         for (int v = 0; v < t->cols; v++) {
-            one = start_value(d, out[v], still);
+            one = dot_start(d, out[v], still);
             t->acc[r][v] = dtype_info[d->dt].kind == DKIND_FLOAT ? v_fadd(&g->e, one, t->acc[r][v]) : v_add(&g->e, one, t->acc[r][v]);
         }
     }
     for (int r = 0; r < t->rows; r++) {
-        line_pointers(d, t->c[r], j, d->n, d->by_n[C], t->cols, out);
-        for (int v = 0; v < t->cols; v++) lanes_store(g, d->x[C], out[v], still, t->acc[r][v]);
+        line_pointers(d, t->c[r], j, d->n, d->by_n[DOT_C], t->cols, out);
+        for (int v = 0; v < t->cols; v++) lanes_store(g, d->x[DOT_C], out[v], still, t->acc[r][v]);
     }
 }
 
 static void sums_row(Dot *d, LLVMValueRef i, void *context)
 {
     Sums *t = context;
-    line_pointers(d, d->ptr[A], i, d->m, d->by_m[A], t->rows, t->a);
-    line_pointers(d, d->ptr[C], i, d->m, d->by_m[C], t->rows, t->c);
+    line_pointers(d, d->ptr[DOT_A], i, d->m, d->by_m[DOT_A], t->rows, t->a);
+    line_pointers(d, d->ptr[DOT_C], i, d->m, d->by_m[DOT_C], t->rows, t->c);
     loop_over(d, d->n, t->cols, sums_tile, t);
 }
 
@@ -416,6 +437,12 @@ static void choose_tile(Dot *d)
 {
     static const struct { int rows, vectors; } shapes[] = {[CPU_SSE2] = {4, 2}, [CPU_AVX2] = {6, 2}, [CPU_AVX512] = {8, 3}, [CPU_NEON] = {8, 3}};
     int most = shapes[d->g->e.level].rows, wide = shapes[d->g->e.level].vectors, sums = most * wide;
+    if (dot_vectors(d->bits)) {
+        d->vectors = dot_vectors(d->bits);
+        d->rows = even_share(d->m, least(d->tile ? d->tile : most, (REGISTERS - 1 - d->vectors) / d->vectors));
+        if (d->bits & DOT_ROWS_FIRST && dot_last(d->bits)) d->rows = rows_beside(d, dot_last(d->bits));
+        return;
+    }
     int64_t lanes = d->lanes ? d->lanes : 1, n = is_number(d->n) ? (number(d->n) + lanes - 1) / lanes : 0;
     if (sums == 24 && n && n % 4 == 0 && (n == 4 || 4 * even_share(d->m, 6) > wide * even_share(d->m, most))) most = 6, wide = 4;
     d->rows = d->tile ? d->tile : even_share(d->m, most);
@@ -428,11 +455,12 @@ static void multiply(Dot *d)
 {
     int bytes = cpu_level_vector_bytes(d->g->e.level);
     d->lanes = (unsigned)(bytes / dtype_info[d->dt].bytes);
-    if (!d->nsums && !unit(d, d->by_n[B]) && unit(d, d->by_k[A]) && unit(d, d->by_k[B])) {
+    if (!d->nsums && !unit(d, d->by_n[DOT_B]) && unit(d, d->by_k[DOT_A]) && unit(d, d->by_k[DOT_B])) {
         along_k(d);
         return;
     }
-    if (is_number(d->n) && number(d->n) == 1) d->lanes = 0;
+    if (dot_small(d)) return;
+    if (is_number(d->n) && number(d->n) == 1) d->lanes = 0, d->bits &= (uint32_t)(DOT_ROWS_FIRST | DOT_BYTES);
     choose_tile(d);
     across_columns(d);
 }
@@ -489,7 +517,7 @@ static void sum_strides(Dot *d, uint32_t sums)
         if (!(sums >> axis & 1)) continue;
         Stmt loop = {.kind = STMT_FOR, .part = PART_WHOLE, .axis = (uint16_t)axis};
         d->sum[d->nsums] = size_of(d->g, &d->g->k->axes.at[axis]);
-        for (int i = A; i <= B; i++) {
+        for (int i = DOT_A; i <= DOT_B; i++) {
             bool literal;
             int64_t bytes;
             d->by_sum[d->nsums][i] = access_stride(d->g, d->x[i], &loop, &literal, &bytes);
@@ -536,7 +564,7 @@ void dot_emit(Gen *g, const Stmt *s)
     d->g = g;
     d->add = LLVMConstInt(LLVMInt1TypeInContext(g->e.ctx), s->add, 0);
     for (int i = 0; i < 3; i++) d->x[i] = &g->k->accesses.at[access[i]];
-    d->dt = g->k->arrays.at[d->x[C]->array].dtype;
+    d->dt = g->k->arrays.at[d->x[DOT_C]->array].dtype;
     d->bits = s->d;
     d->tile = least(s->part, MAX_ROWS);
     axis_strides(d, 0, s->axis, d->by_m, &d->m);

@@ -380,6 +380,7 @@ static void run_dot(const Interp *r, const Stmt *s)
     Dtype t = r->k->arrays.at[r->k->accesses.at[s->a].array].dtype;
     char *c = address(r, s->a), *a = address(r, s->b), *b = address(r, s->c);
     int64_t nm = dot_extent(r, s->axis), nn = dot_extent(r, s->axis_n);
+    interp_violations += !dot_panels_fit(s->d, nn, s->lanes ? s->lanes : 1);      /* compiled, it would leave the operands */
     for (int64_t m = 0; m < nm; m++)
         for (int64_t n = 0; n < nn; n++) {
             char *at = c + dot_offset(r, s->a, s->axis, m) + dot_offset(r, s->a, s->axis_n, n);

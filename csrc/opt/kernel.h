@@ -109,6 +109,21 @@ typedef struct {
  * words (int32) of four bytes each, whose products are added: unsigned bytes in A and signed ones in B, or the other way around. */
 enum { DOT_ROWS_FIRST = 1, DOT_UNSIGNED_SIGNED = 2, DOT_SIGNED_UNSIGNED = 4, DOT_BYTES = DOT_UNSIGNED_SIGNED | DOT_SIGNED_UNSIGNED };
 
+/* Also in d: the columns are panels of so many vectors, and at the end panels of `last` ones, the last vector of which may be partly there. 0 0: as the
+ * generator likes, for any number of columns; else ceil(columns / lanes) is a multiple of both: last is 0 (then lanes divides the columns) or equal to
+ * the panel's vectors; or last is one more, and there are as many of these as vectors are left over by the others (and there are some). */
+static inline uint32_t dot_panels(int vectors, int last) { return (uint32_t)(vectors << 4 | last << 8); }
+static inline int dot_vectors(uint32_t d) { return d >> 4 & 15; }
+static inline int dot_last(uint32_t d) { return d >> 8 & 15; }
+/* Whether so many columns, of vectors of `lanes`, are such panels. */
+static inline bool dot_panels_fit(uint32_t d, int64_t columns, int64_t lanes)
+{
+    int64_t vectors = dot_vectors(d), last = dot_last(d), n = (columns + lanes - 1) / lanes;
+    if (!vectors) return true;
+    if (last <= vectors) return n % vectors == 0 && (last || columns % lanes == 0);
+    return n % vectors > 0 && n >= n % vectors * last;
+}
+
 /* DOT: for all coordinates m, n, k of the three axes in their current parts (a blocked axis runs within its current block; an
  * axis that an enclosing FOR does not run is whole): C[m, n] (+)= sum over k of A[m, k] B[k, n], in order of blocks of k. A and B may move along the
  * axes of `sums` too, which are not blocked: the sum is then over these (outside) and k, whose blocks are then run by a FOR or are none. */

@@ -145,6 +145,8 @@ static void print_stmt(Text *t, const Stmt *s)
                  s->d & DOT_ROWS_FIRST ? " by rows" : "", s->d & DOT_UNSIGNED_SIGNED ? " unsigned signed" : s->d & DOT_SIGNED_UNSIGNED ? " signed unsigned" : "");
         if (s->part)
             text_put(t, " tile %u", s->part);
+        if (dot_vectors(s->d))
+            text_put(t, " panels %d %d", dot_vectors(s->d), dot_last(s->d));
         for (int i = 0; i < KERNEL_MAX_AXES; i++)
             if (s->sums >> i & 1)
                 text_put(t, " sum a%d", i);
@@ -555,6 +557,10 @@ static bool parse_simple(Parser *p)
             s.d |= (expect(p, "unsigned"), DOT_SIGNED_UNSIGNED);
         if (accept(p, "tile"))
             s.part = (uint8_t)number(p);
+        if (accept(p, "panels")) {
+            int vectors = (int)number(p) & 15;
+            s.d |= dot_panels(vectors, (int)number(p) & 15);
+        }
         while (accept(p, "sum"))
             s.sums |= (uint16_t)(1u << (numbered(p, "a") & 15));
     } else if (accept(p, "transpose")) {

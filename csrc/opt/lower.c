@@ -2,7 +2,10 @@
 #include <string.h>
 #include "base/hash.h"
 
-enum { NEIGHBOURS = 8 };          /* elements between accesses that share the word of their offset, at most */
+enum {
+    MOST_BAKED = 512,             /* bytes of a stride that a kernel of known extents knows */
+    NEIGHBOURS = 8,               /* elements between accesses that share the word of their offset, at most */
+};
 
 bool lower_begin(Lower *l)
 {
@@ -79,6 +82,7 @@ static Coef coef_of(Lower *l, int64_t bytes, int item, int loop)
     if (bytes == 0) return (Coef){ .kind = COEF_ZERO };
     if (bytes == item) return (Coef){ .kind = COEF_UNIT };
     int64_t times = bytes / item;
+    if (loop >= 0 && l->baked >> loop & 1 && bytes > 0 && bytes <= MOST_BAKED) return (Coef){ .kind = COEF_LITERAL, .lit = (int32_t)bytes };
     if (loop == l->vec && bytes % item == 0 && times >= -1 && times <= 4) return (Coef){ .kind = COEF_LITERAL, .lit = (int32_t)bytes };
     return (Coef){ .kind = COEF_RUN, .arg = stride_arg(l, bytes, loop) };
 }

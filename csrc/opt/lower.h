@@ -39,6 +39,7 @@ typedef struct {
     Loop loop[MAX_DOMAIN + 1];   /* one more for a product's k axis */
     int vec;                     /* the vector loop, -1: none */
     int lanes;
+    uint32_t baked;              /* a bit per loop whose short strides the kernel knows */
     uint8_t phase;               /* loop being built */
     VEC(Reduction) reductions;
     VEC(ArrayOf) arrays;

@@ -12,6 +12,9 @@
 /* tuning: knobs of schedules that were measured to be better; NULL: none were. */
 typedef struct { CpuLevel level; int vector_bytes; size_t l1, l2; bool checked, vnni; const Tuning *tuning; } Target;
 
+/* Products of so few rows, columns and terms are sums, unless there are many of them: then, and above so many additions, a kernel knows all their extents. */
+enum { DOT_SMALL = 16, DOT_MANY = 16, DOT_SUM = 1024 };
+
 /* Layout of one graph input in the call to be planned. Address = element 0; strides in bytes; those of extents 0 and 1 are read as 0;
  * swapped: its elements are in the other byte order; constant: its contents are the same in every run at this address. */
 typedef struct { int64_t stride[MAX_RANK]; bool donated, writable, swapped, constant; } PlanInput;

@@ -2,7 +2,11 @@
 #pragma once
 #include "opt/online.h"
 
-enum { CACHE_LINE = 64 };
+enum {
+    CACHE_LINE = 64,
+    PRODUCT_KNOWN = 32,          /* so few columns are known to the kernel */
+    PRODUCT_ROWS = 32,           /* rows of a block where B is read in place */
+};
 
 typedef struct {
     Id id, buffer;               /* the node; the buffer it is read from, 0: it is computed while it is packed */
@@ -22,6 +26,8 @@ typedef struct {
     int32_t block[MAX_DOMAIN + 1];                                /* by loop, 0: not blocked */
     uint32_t bits;               /* of the statement's d */
     uint8_t rows;                /* of the micro-kernel's tile, 0: its own choice */
+    uint32_t panels;             /* dot_panels() of the statement's d, 0: the generator's */
+    bool small;                  /* the kernel knows all extents */
     bool inside;                 /* B is packed in the product's own launch, block by block, into scratch */
     const Root *direct;          /* the product goes there and nowhere else */
     Operand a, b;
@@ -39,6 +45,15 @@ typedef struct {
 static inline int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t round_up(int64_t a, int64_t b) { return div_up(a, b) * b; }
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t greatest(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* A block of at most `most`, a multiple of `unit`, that shares `extent` evenly; 0 where one block holds it all. */
+static inline int32_t even_block(int64_t extent, int64_t most, int64_t unit)
+{
+    most = most > unit ? most / unit * unit : unit;
+    if (extent <= most) return 0;
+    return (int32_t)round_up(div_up(extent, div_up(extent, most)), unit);
+}
 
 /* Bytes between the rows of a packed operand: an odd number of cache lines, so that rows do not share sets. */
 static inline int64_t row_bytes(int64_t line, int item) { return round_up(line * item, CACHE_LINE) | CACHE_LINE; }
@@ -50,6 +65,13 @@ static inline bool is_summed(const Product *p, int i) { return p->l.loop[i].doma
 bool product_repeats(const Product *p, const Operand *o);
 /* An access of the operand where it lies. */
 uint32_t product_operand(Lower *l, const Operand *o);
+
+/* Whether the micro-kernel runs along k, which rounds in another order. */
+bool product_along_k(const Product *p);
+
+/* ---- schedule_panels.c ---- */
+/* Chooses rows of a tile and vectors of its panels, where all columns of a run-time number are one block, and rows of blocks that fit them. */
+void product_panels(Product *p);
 
 /* ---- schedule_window.c ---- */
 /* Whether the right operand is windows of an image that are worth packing, a block of pixels at a time, in the product's own launch. */

@@ -9,12 +9,12 @@
 
 enum {
     FEW_ROWS = 16,               /* B is not packed for fewer */
-    KNOWN = 32,                  /* so few columns are known to the kernel */
+    KNOWN = PRODUCT_KNOWN,       /* so few columns are known to the kernel */
     CAUSAL_ROWS = 48,            /* rows of a block where columns past the last row's need not be computed */
     KNOWN_AFTER = 128,           /* ... of a product after: a head's */
     THIN_ROWS = 64,              /* so few rows take B a few of its rows at a time */
     THIN_BYTES = 16384,          /* and as many columns as so much of C has */
-    TILE_ROWS = 32,              /* rows of a block where B is read in place */
+    TILE_ROWS = PRODUCT_ROWS,    /* rows of a block where B is read in place */
     TILE_BYTES = 256 * 1024,     /* of the product in scratch, if not packed */
     WHOLE_ROWS = 64,             /* so many rows of a softmax fit in a quarter of the second cache, or it goes by blocks of columns */
     ONLINE_COLUMNS = 512,        /* ... of so many at most */
@@ -244,14 +244,6 @@ static const Root *sole_root(const Lower *l)
     return r && r->value == l->gp->dot && !r->check && !r->then && !l->gp->sum && !l->survey->reduces.len ? r : NULL;
 }
 
-/* A block of at most `most`, a multiple of `unit`, that shares `extent` evenly; 0 where one block holds it all. */
-static int32_t even_block(int64_t extent, int64_t most, int64_t unit)
-{
-    most = most > unit ? most / unit * unit : unit;
-    if (extent <= most) return 0;
-    return (int32_t)round_up(div_up(extent, div_up(extent, most)), unit);
-}
-
 static int32_t power_between(int64_t x, int32_t low, int32_t high)
 {
     int32_t p = low;
@@ -316,6 +308,21 @@ static void choose_rows(Product *p)
     if (then || p->block[p->im] > rows) p->block[p->im] = p->m > rows ? rows : 0;
 }
 
+static int64_t batches(const Product *p)
+{
+    int64_t n = 1;
+    for (int i = 0; i < p->l.nloops; i++)
+        if (i != p->im && i != p->in && i != p->ik && (!p->iv || i != p->iv)) n *= p->l.loop[i].extent;
+    return n;
+}
+
+/* Whether the kernel may know all extents. */
+static bool is_small(const Product *p)
+{
+    if (greatest(p->m, greatest(p->n, p->k)) > DOT_SMALL || is_bytes(p) || p->l.gp->reduced || p->l.gp->then || p->l.gp->sum) return false;
+    return p->n > 1 && p->b.line < 0 && p->a.line < 0 && (batches(p) >= DOT_MANY || p->m * p->n * p->k > DOT_SUM);
+}
+
 static void choose(Product *p)
 {
     const Target *t = p->gr->target;
@@ -340,6 +347,8 @@ static void choose(Product *p)
     if (!p->a.buffer && p->a.line < 0) p->a.row = p->im, p->a.line = p->ik;
     if (!p->b.buffer && p->b.line < 0) p->b.row = p->ik, p->b.line = p->in;
     if (p->l.gp->reduced) choose_rows(p);
+    p->small = is_small(p);
+    if (p->small) p->bits &= ~(uint32_t)DOT_ROWS_FIRST;
 }
 
 /* Removes loop i, which neither operand is packed along. */
@@ -395,14 +404,6 @@ static void choose_inside(Product *p)
 
 /* ---- rows that are computed here ---- */
 
-static int64_t batches(const Product *p)
-{
-    int64_t n = 1;
-    for (int i = 0; i < p->l.nloops; i++)
-        if (i != p->im && i != p->in && i != p->ik && (!p->iv || i != p->iv)) n *= p->l.loop[i].extent;
-    return n;
-}
-
 /* Whether A's rows are computed here by the groups that feed the product: how, and by how many at once. */
 static bool choose_fed(Product *p)
 {
@@ -443,8 +444,7 @@ enum { KNOB_SCRATCH = 4 << 20 };         /* most bytes of a tile that knobs may 
 
 static bool is_packed(const Product *p, const Operand *o) { return o->line >= 0 && !product_repeats(p, o); }
 
-/* Whether the micro-kernel runs along k, which rounds in another order. */
-static bool runs_along_k(const Product *p)
+bool product_along_k(const Product *p)
 {
     const Operand *a = &p->a, *b = &p->b;
     bool pa = is_packed(p, a), pb = is_packed(p, b);
@@ -456,13 +456,13 @@ static void knob_pack(Product *p)
 {
     const int32_t *knob = p->gr->knobs.at;
     Operand a = p->a, b = p->b;
-    bool along = runs_along_k(p);
+    bool along = product_along_k(p);
     if (is_bytes(p)) return;
     if (knob[KNOB_pack_a] == 1 && p->a.buffer) p->a.line = -1;
     if (knob[KNOB_pack_a] == 2 && p->a.line < 0 && p->k > 1 && p->m > 1) p->a.row = p->im, p->a.line = p->ik;
     if (knob[KNOB_pack_b] == 1 && p->b.buffer) p->b.line = -1;
     if (knob[KNOB_pack_b] == 2 && p->b.line < 0 && p->k > 1 && p->n > 1) p->b.row = p->ik, p->b.line = p->in;
-    if (runs_along_k(p) != along) p->a = a, p->b = b;
+    if (product_along_k(p) != along) p->a = a, p->b = b;
 }
 
 /* A block that a knob asks for: 0 (all) where it holds the extent. */
@@ -743,8 +743,9 @@ static bool multiply(Product *p, Drafts *out)
     list_reductions(l);
     l->vec = p->n == 1 ? p->im : p->in;
     l->lanes = choose_lanes(l, false);
+    if (p->small) l->baked = 1u << p->im | 1u << p->in | 1u << p->ik;
     for (int i = 0; i < l->nloops; i++) {
-        int64_t most = i == p->in ? KNOWN : p->iv && i == p->iv ? KNOWN_AFTER : i == p->im;
+        int64_t most = i == p->in || (p->small && (i == p->im || i == p->ik)) ? KNOWN : p->iv && i == p->iv ? KNOWN_AFTER : i == p->im;
         bool known = l->loop[i].extent <= most && !p->block[i];
         l->loop[i].axis = known ? kernel_axis(l->arena, l->k, (Size){ .arg = -1, .lit = l->loop[i].extent }, SIZE(0))
                                 : p->block[i] ? lower_blocked(l, l->loop[i].extent, p->block[i]) : lower_axis(l, l->loop[i].extent, 0);
@@ -758,11 +759,11 @@ static bool multiply(Product *p, Drafts *out)
     if (p->fed) feed(p);
     if (p->columns_inside) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, false);
     uint32_t c = target(p), a = p->fed ? p->a_tile : product_operand(l, &p->a), b = p->inside ? 0 : product_operand(l, &p->b);
-    uint16_t sums = l->gp->sum && !p->inside && p->k <= SUMS_K && !p->block[p->ik] && !runs_along_k(p) ? summed_axes(p) : 0;
+    uint16_t sums = l->gp->sum && !p->inside && p->k <= SUMS_K && !p->block[p->ik] && !product_along_k(p) ? summed_axes(p) : 0;
     if (l->gp->sum && !sums) nsum = open_sum(p, c, sum);
     if (p->inside) b = pack_inside(p, c, sum, &nsum);
     Stmt dot = { .kind = STMT_DOT, .add = nsum > 0, .sums = sums, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
-        .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->bits };
+        .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->bits | p->panels };
     if (p->by_blocks) {
         multiply_by_blocks(p, dot);
     } else {
@@ -772,6 +773,7 @@ static bool multiply(Product *p, Drafts *out)
         else if (!p->direct) finish_tile(p);
     }
     close_all(l, at, n);
+    if (p->small) mark_streams(l);
     return draft_end(l);
 }
 
@@ -831,6 +833,7 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     if (p->a.line >= 0 && (is_bytes(p) || !product_repeats(p, &p->a)) && !share_packed(p, &p->a) && !pack(p, &p->a, out)) return false;
     if (window) return window_multiply(p, out);
     merge_sums(p);
+    product_panels(p);
     if (!p->inside && p->b.line >= 0 && !product_repeats(p, &p->b) && !share_packed(p, &p->b) && !pack(p, &p->b, out)) return false;
     return multiply(p, out);
 }

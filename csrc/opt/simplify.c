@@ -44,7 +44,7 @@ static Id dot_small(Graph *g, Id a, Id b)
     Dim m = sa[r - 2], k = sa[r - 1], n = sb[r - 1];
     bool large = (m == 1) != (n == 1) && !is_widened(g, m == 1 ? b : a);
     if (large && (m * n) >= 64 && k >= 64 && m * n * k >= MATRIX && dtype_info[node_at(g, a)->dtype].kind == DKIND_FLOAT) return 0;
-    if (r + 1 > MAX_RANK || !(m <= 1 || n <= 1 || k == 0 || (m * n * k <= 1024 && k <= 16))) return 0;
+    if (r + 1 > MAX_RANK || !(m <= 1 || n <= 1 || k == 0 || (m * n * k <= DOT_SUM && k <= DOT_SMALL))) return 0;
     /* k last where B's columns are read whole or A is a vector of rows; k before n keeps n the vector axis */
     bool rows = n == 1;
     memcpy(shape, sa, sizeof(Dim) * (size_t)(r - 2));
@@ -68,6 +68,30 @@ static Id dot_small(Graph *g, Id a, Id b)
     a = graph_broadcast(g, graph_reshape(g, a, as, r + 1), shape, r + 1);
     b = graph_broadcast(g, graph_reshape(g, b, bs, r + 1), shape, r + 1);
     return graph_reduce(g, OP_reduce_sum, graph_binary(g, OP_multiply, a, b), 1ull << (rows ? r : r - 1), 0);
+}
+
+/* Whether an operand of the new graph lies in memory, its last axis still the last one if asked for. */
+static bool is_stored(const Graph *g, Id id, bool last)
+{
+    for (; op_info[node_at(g, id)->op].kind == KIND_VIEW && node_at(g, id)->nin == 1; id = node_in(g, id)[0]) {
+        int r = node_at(g, id)->rank;
+        if (last && (node_at(g, id)->op == OP_reshape || (node_at(g, id)->op == OP_transpose && node_attr(g, id)[r - 1] != r - 1))) return false;
+    }
+    OpKind kind = op_info[node_at(g, id)->op].kind;
+    return node_at(g, id)->op == OP_input || kind == KIND_DOT || kind == KIND_REDUCE;
+}
+
+/* Whether product `id` of the old graph is many small ones, of matrices that lie in memory and for a result that does: each is made in registers. */
+static bool is_batch(const Pass *p, Id id, Id a, Id b)
+{
+    const Node *n = node_at(p->old, id);
+    const Dim *shape = node_shape(p->old, id);
+    Dim k = node_shape(p->g, a)[n->rank - 1], many = 1;
+    if (shape[n->rank - 2] < 2 || shape[n->rank - 1] < 2 || k < 2 || dtype_info[n->dtype].kind != DKIND_FLOAT) return false;
+    if (shape[n->rank - 2] > DOT_SMALL || shape[n->rank - 1] > DOT_SMALL || k > DOT_SMALL) return false;
+    for (int d = 0; d < n->rank - 2; d++) many *= shape[d];
+    bool computes = p->uses[id] == 1 && p->user[id] && op_info[node_at(p->old, p->user[id])->op].kind == KIND_ELEMENTWISE;
+    return many >= DOT_MANY && !computes && is_stored(p->g, a, false) && is_stored(p->g, b, true);
 }
 
 /* Whether product `id` of the old graph is added up over a window of its right operand, now b: a convolution to many outputs, however small the
@@ -254,7 +278,7 @@ static Id rebuild(Pass *p, Id id)
     if ((r = multiply_add(p, id, in)) || g->err->kind) return r;
     if (op_info[n->op].kind == KIND_ELEMENTWISE) r = sink_reshape(g, n->op, in, n->nin, n->dtype);
     if (n->op == OP_slice) r = slice_pieces(g, in, attr, node_shape(p->old, id));
-    if (n->op == OP_dot && !is_convolution(p, id, in[1])) r = dot_small(g, in[0], in[1]);
+    if (n->op == OP_dot && !is_convolution(p, id, in[1]) && !is_batch(p, id, in[0], in[1])) r = dot_small(g, in[0], in[1]);
     if (n->op == OP_dot && !r && p->target && p->target->vnni) r = dot_of_bytes(g, in[0], in[1]);
     if (n->op == OP_reduce_sum) r = sum_of_products(p, id, in[0]);
     if (n->op == OP_reduce_sum && !r) r = sum_of_zeros(g, in[0], attr);

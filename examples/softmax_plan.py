@@ -21,7 +21,7 @@ def main(rows=512, columns=1000):
     compiled = lowered.compile()
     print("---- the plan\n", compiled.plan, sep="")
 
-    loops = compiled.kernels[0].count("for a1 ")
+    loops = compiled.kernels[0].count("for a1 ") - compiled.kernels[0].count("for a1 blocks")      # (the row at once, or block by block)
     print(f"---- {compiled.launches} launch; {loops} loops over the row; buffers:")
     for kind, dtype, size in compiled.buffers:
         print(f"     {kind:10} {dtype:8} {size:8} bytes")

@@ -2,6 +2,8 @@
  *
  * A vector FOR of few values is a loop of full vectors and a second copy of the body under a mask for the rest, of single registers where no
  * state is gathered; one of many values is made once, with the mask in every iteration, for compiling twice costs more than the mask does. */
+#include <limits.h>
+#include <limits.h>
 #include "gen/target.h"
 #include "gen/val.h"
 
@@ -152,13 +154,18 @@ static int64_t number(LLVMValueRef v) { return LLVMConstIntGetSExtValue(v); }
 
 static void emit_body(Gen *g, const Stmt *s);
 
+static void inner_body(Gen *g, const Stmt *s, LLVMValueRef var)
+{
+    if (!scope_open(g, s, var)) return;
+    emit_body(g, s);
+    scope_close(g);
+}
+
 /* The body with a known coordinate. */
 static void straight_body(Gen *g, const Stmt *s, LLVMValueRef var)
 {
     scope_continue(g);
-    if (!scope_open(g, s, var)) return;
-    emit_body(g, s);
-    scope_close(g);
+    inner_body(g, s, var);
 }
 
 enum { UNROLLED = 7, UNROLLED_BODIES = 49 };
@@ -184,16 +191,15 @@ static void sequential_loop(Gen *g, const Stmt *s, LLVMValueRef n)
         straight_body(g, s, int64_const(g, 0));
         return;
     }
+    bool few = is_number(n) && number(n) <= UNROLLED && is_short(g, s);
+    if (!few && sums_side_by_side(g, s, n, inner_body)) return;
     Restart sums = {.n = 0};
     sums_restart(g, &sums, s);
-    if (is_number(n) && number(n) <= UNROLLED && is_short(g, s)) {
-        for (int64_t i = 0; i < number(n); i++) straight_body(g, s, int64_const(g, i));
+    if (few) {
+        sums_in_pairs(g, s, 0, number(n), straight_body);
     } else {
         Spans l = {.levels = 0};
-        LLVMValueRef i = spans_open(g, &l, s, int64_const(g, 0), n, 1, NULL);
-        if (!scope_open(g, s, i)) return;
-        emit_body(g, s);
-        scope_close(g);
+        inner_body(g, s, spans_open(g, &l, s, int64_const(g, 0), n, 1, NULL));
         spans_close(g, &l);
     }
     sums_join(g, &sums);
@@ -364,6 +370,29 @@ static Survey survey_body(Gen *g, const Stmt *loop)
         v.cost++;
     }
     return v;
+}
+
+/* Whether the access is one load, under a mask too, in the vector FOR that we are in. */
+static bool is_plain_load(Gen *g, const Access *x)
+{
+    bool literal;
+    int64_t bytes, size = dtype_info[g->k->arrays.at[x->array].dtype].bytes;
+    if (x->nindex) return false;
+    if (!g->vec || !access_moves(g, x, g->scope[g->vec].loop)) return true;
+    access_stride(g, x, g->scope[g->vec].loop, &literal, &bytes);
+    return literal && bytes == size && target_mask(g->e.level, (int)size);
+}
+
+int body_cost(Gen *g, const Stmt *loop)
+{
+    enum { DEAR_LOAD = 8 };
+    Survey v = survey_body(g, loop);
+    if (!v.cost) return INT_MAX;
+    for (uint32_t i = 0; i < g->k->vals.len; i++) {
+        const Val *x = &g->k->vals.at[i];
+        if (v.seen[i] == VARIES && x->kind == VAL_LOAD && !is_plain_load(g, &g->k->accesses.at[x->a])) v.cost += DEAR_LOAD;
+    }
+    return v.cost;
 }
 
 static void vector_loops(Gen *g, const Stmt *s, LLVMValueRef n)

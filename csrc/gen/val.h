@@ -125,6 +125,8 @@ LLVMValueRef blocks_of(Gen *g, LLVMValueRef size, LLVMValueRef block);
 /* An axis' extent, and that of its current block. */
 LLVMValueRef size_of(Gen *g, const Axis *axis);
 LLVMValueRef within_extent(Gen *g, uint32_t axis);
+/* Values that vary along the FOR, and statements: what a copy of its body takes. */
+int body_cost(Gen *g, const Stmt *loop);
 /* Fills the kernel's function. */
 void loop_kernel(Gen *g);
 
@@ -152,7 +154,7 @@ void body_values(Gen *g, const Stmt *loop);
 /* ---- spans (spans.c) ---- */
 /* Whether the state is a sum of floats that nothing reads while it is added up. */
 bool state_in_spans(const Gen *g, uint32_t state);
-/* The sums that the FOR runs over start at zero again, and are added to what they were. */
+/* The sums that the FOR runs over and that have begun start at nothing again, and are added to what they were. */
 typedef struct { LLVMValueRef *var[MAX_CARRIED], before[MAX_CARRIED]; int n; } Restart;
 void sums_restart(Gen *g, Restart *r, const Stmt *loop);
 void sums_join(Gen *g, const Restart *r);
@@ -161,6 +163,11 @@ enum { SPAN_LEVELS = 2 };
 typedef struct { Loop loop[SPAN_LEVELS]; Restart sums[SPAN_LEVELS]; LLVMValueRef next[SPAN_LEVELS], limit[SPAN_LEVELS]; int levels; } Spans;
 LLVMValueRef spans_open(Gen *g, Spans *s, const Stmt *loop, LLVMValueRef start, LLVMValueRef limit, int64_t step, LLVMValueRef cond);
 void spans_close(Gen *g, Spans *s);
+typedef void (*LoopBody)(Gen *g, const Stmt *loop, LLVMValueRef var);
+/* Iterations from ... from + n - 1 of a sequential FOR, each by itself; sums of floats in pairs. */
+void sums_in_pairs(Gen *g, const Stmt *loop, int64_t from, int64_t n, LoopBody body);
+/* Iterations 0 ... n - 1 of a sequential FOR that adds up floats; body makes one. False, and nothing is made: it adds up none, or too many at once. */
+bool sums_side_by_side(Gen *g, const Stmt *loop, LLVMValueRef n, LoopBody body);
 
 /* ---- reductions (reduce.c) ---- */
 void state_init(Gen *g, uint32_t state);

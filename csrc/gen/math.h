@@ -53,6 +53,9 @@ Mantissa mantissa_one(Emit *e, Dtype dt, Value x);
 /* e^(x + low) / 2^down; low is tiny, NULL: 0. x is clamped to where the result is 0 or infinite anyway; NaN stays. */
 Value exp_scaled(Emit *e, Dtype dt, Value x, Value low, int down);
 
+/* e^x - 1 in two parts, float64, 0 <= x < 700, where there are tables; within an ulp also near 0. */
+Two exp_less_one(Emit *e, Value x);
+
 /* ---- log (math_log.c) ---- */
 /* log(1 + x), all special cases but -0. */
 Value log1p_value(Emit *e, Dtype dt, Value x);
@@ -94,5 +97,5 @@ Value x86_quotient(Emit *e, Value a, Value b);
 Value x86_convert(Emit *e, Dtype dt, Value x, Dtype out);
 /* y, or what `answers` says for x's class. Classes, four bits each from the lowest: quiet and signalling NaN, 0, 1, -inf, inf, below 0, above 0;
  * answers: 0 keeps y, 1 is x, 2 the NaN, 3 a NaN, 4 -inf, 5 inf. */
-typedef enum { ANSWERS_LOG = 0x03530422, ANSWERS_POWER = 0x03550422, ANSWERS_POWER_ABS = 0x00550422, ANSWERS_CBRT = 0x00540122 } Answers;
+typedef enum { ANSWERS_LOG = 0x03530422, ANSWERS_POWER_ABS = 0x00550422, ANSWERS_CBRT = 0x00540122 } Answers;
 Value x86_fixup(Emit *e, Dtype dt, Value y, Value x, Answers answers);

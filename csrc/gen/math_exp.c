@@ -22,6 +22,8 @@ static const double exp2_c64[] = {0x1.62e42fefa39efp-1, 0x1.ebfbdff82c58dp-3, 0x
 /* The same for |r| <= ln 2 / 32, 2^r for |r| <= 1/32 */
 static const double short_c32[] = {0x1.00022p-1, 0x1.555764p-3};
 static const double short_c64[] = {0x1.0000000000005p-1, 0x1.555555548ebc4p-3, 0x1.555555545c578p-5, 0x1.11123b482d9fcp-7, 0x1.6c185fabc7718p-10};
+/* ... with an error of 2^-58 of e^r - 1 */
+static const double less_one_c64[] = {0x1.0000000000001p-1, 0x1.5555555555556p-3, 0x1.55555554e9305p-5, 0x1.11111110e100ap-7, 0x1.6c17ed6b7a752p-10, 0x1.a01b0c4a27193p-13};
 static const double short2_c32[] = {0x1.62e43p-1, 0x1.ebfff4p-3, 0x1.c6b47p-5};
 static const double short2_c64[] = {0x1.62e42fefa39fdp-1, 0x1.ebfbdff82c59dp-3, 0x1.c6b08d6e8a6acp-5, 0x1.3b2ab6fa97fe3p-7, 0x1.5d89be3a581e9p-10, 0x1.430a9948f492bp-13};
 
@@ -101,6 +103,21 @@ Value exp_scaled(Emit *e, Dtype dt, Value x, Value low, int down)
     if (down)
         parts.n = (Nearest){v_fsub(e, parts.n.n, v_f(e, dt, down)), v_sub(e, parts.n.bits, v_i(e, v_bits_dtype(dt), down))};
     return scale(e, dt, y, parts.n);
+}
+
+/* With A = 2^n: (A - 1) + A r + A (e^r - 1 - r), where A - 1 is exact, and greater than A r or 0. What rounding takes from r and from A r counts where these are all there is. */
+Two exp_less_one(Emit *e, Value x)
+{
+    Dtype dt = DT_float64;
+    const Table *table = &exp_table[1];
+    const Constant *ln2 = &math_ln2[1];
+    Nearest n = nearest_16th(e, dt, x, LOG2E);
+    Value exact = v_madd(e, n.n, v_f(e, dt, -ln2->hi), x), r = v_madd(e, n.n, v_f(e, dt, -ln2->lo), exact);
+    Value lost = v_madd(e, n.n, v_f(e, dt, -ln2->lo), v_fsub(e, exact, r));
+    Value rest = v_madd(e, v_fmul(e, r, r), v_poly(e, dt, r, less_one_c64, 6), lost);
+    Value A = x86_scalef(e, dt, table_lookup(e, dt, table->hi, n.bits), n.n), tail = x86_scalef(e, dt, table_lookup(e, dt, table->lo, n.bits), n.n);
+    Two linear = two_product(e, A, r), sum = two_fast_sum(e, v_fsub(e, A, v_f(e, dt, 1)), linear.hi);
+    return two_fast_sum(e, sum.hi, v_fadd(e, sum.lo, v_madd(e, A, rest, v_fadd(e, tail, linear.lo))));
 }
 
 LLVMValueRef emit_exp(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)

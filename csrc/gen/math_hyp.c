@@ -89,6 +89,18 @@ static Value one_less_quotient(Emit *e, Dtype dt, Value grown)
     return v_fadd(e, y.hi, v_fsub(e, y.lo, low));
 }
 
+/* E / (E + 2), E = e^2x - 1, and what the roundings of sum and quotient took: right near 0 as well, so no other formula is needed there. */
+static Value tanh_by_quotient(Emit *e, Value x)
+{
+    Dtype dt = DT_float64;
+    Value two = v_f(e, dt, 2);
+    Two top = exp_less_one(e, v_fadd(e, x, x));
+    Value below = v_fadd(e, top.hi, two), q = v_fdiv(e, top.hi, below);
+    Value lost = v_fadd(e, v_fsub(e, top.hi, v_fsub(e, below, two)), top.lo);           /* of E + 2: exact but for the last sum */
+    Value left = v_fadd(e, v_fma(e, v_fneg(e, q), below, top.hi), v_madd(e, v_fneg(e, q), lost, top.lo));
+    return v_madd(e, left, x86_inverse(e, dt, below), q);
+}
+
 /* 1 - 2 / (e^2x + 1), which is 1 from x = 22 on. */
 LLVMValueRef emit_tanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
@@ -98,6 +110,8 @@ LLVMValueRef emit_tanh(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
     Value x = v_fabs(e, a), two = v_f(e, dt, 2);
     if (has_tables(e) && !row_of(dt))
         return v_copysign(e, tanh_by_table(e, x), a);
+    if (has_tables(e))
+        return v_copysign(e, tanh_by_quotient(e, v_fmin_c(e, v_f(e, dt, 22), x)), a);
     Value grown = exp_scaled(e, dt, v_fmul(e, v_fmin_c(e, v_f(e, dt, 22), x), two), NULL, 0);
     Value y = one_less_quotient(e, dt, grown);
     Value near = row_of(dt) ? odd_poly(e, dt, x, tanh_c64, 10) : odd_poly(e, dt, x, tanh_c32, 6);

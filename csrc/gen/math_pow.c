@@ -79,12 +79,12 @@ static Two log_two(Emit *e, Value x)
 
 static const Constant third = {0x1.5555555555555p-2, 0x1.5555555555555p-56};
 
-/* log(x) with tables: f = m c - 1 and f - f^2/2 + f^3/3 in two parts: large exponents magnify what is lost. */
+/* log |x| with tables: f = m c - 1 and f - f^2/2 + f^3/3 in two parts: large exponents magnify what is lost. */
 static Two log_two_by_table(Emit *e, Value x)
 {
     Dtype dt = DT_float64;
     const Table *table = &log_table[1];
-    Value m = x86_getmant(e, dt, x), k = x86_getexp(e, dt, x);
+    Value m = x86_getmant_abs(e, dt, x), k = x86_getexp(e, dt, x);
     Value index = v_lshr(e, v_bitcast(e, m, DT_int64), 48);
     Two product = two_product(e, m, table_lookup(e, dt, inverse_table, index));
     Value f = v_fsub(e, product.hi, v_f(e, dt, 1));
@@ -110,8 +110,6 @@ static Two log_two_by_table(Emit *e, Value x)
 static Value log_extreme(Emit *e, Value y, Value x)
 {
     Dtype dt = DT_float64;
-    if (has_tables(e))
-        return x86_fixup(e, dt, y, x, ANSWERS_POWER);
     Value infinite = v_f(e, dt, INFINITY), zero = v_f(e, dt, 0);
     Value plain = v_and(e, v_fcmp(e, LLVMRealOGT, x, zero), v_fcmp(e, LLVMRealOLT, x, infinite));
     Value other = v_select(e, v_fcmp(e, LLVMRealOEQ, v_fabs(e, x), infinite), infinite, v_f(e, dt, NAN));
@@ -124,16 +122,24 @@ static Value limited(Emit *e, Dtype dt, Value y, double most)
     return v_fmin_c(e, v_f(e, dt, most), v_fmax_c(e, v_f(e, dt, -most), y));
 }
 
-/* e^(y log x), NaN for x < 0 */
-static Value power_float64(Emit *e, Value x, Value y)
+/* e^(y ln); *hi: the greater part of that product. */
+static Value power_of_log(Emit *e, Two ln, Value y, Value *hi)
 {
     Dtype dt = DT_float64;
-    y = limited(e, dt, y, 0x1p65);
-    Two ln = has_tables(e) ? log_two_by_table(e, x) : log_two(e, x);
-    Two product = two_product(e, y, log_extreme(e, ln.hi, x));
+    Two product = two_product(e, y, ln.hi);
     Value low = v_madd(e, y, ln.lo, product.lo);
     Value small = v_fcmp(e, LLVMRealOLT, v_fabs(e, product.hi), v_f(e, dt, 751));       /* else low may be NaN, and is nothing */
+    *hi = product.hi;
     return exp_scaled(e, dt, product.hi, v_select(e, small, low, v_f(e, dt, 0)), 0);
+}
+
+/* e^(y log x), NaN for x < 0, without tables */
+static Value power_float64(Emit *e, Value x, Value y)
+{
+    Two ln = log_two(e, x);
+    Value hi;
+    ln.hi = log_extreme(e, ln.hi, x);
+    return power_of_log(e, ln, limited(e, DT_float64, y, 0x1p65), &hi);
 }
 
 /* c[0] + c[1] x + c[2] x^2 + c[3] x^3 in two halves */
@@ -192,12 +198,25 @@ static Value power_mend(Emit *e, Dtype dt, Value r, Value a, Value b)
     return v_select(e, is_odd(e, dt, b, integer), with_sign(e, dt, r, a, NULL), r);
 }
 
-static Value power_by_table(Emit *e, Value a, Value b)
+/* Bases with a sign and powers whose logarithm `hi` is NaN wait in a branch. */
+static Value power_mended(Emit *e, Dtype dt, Value r, Value hi, Value a, Value b)
 {
-    Two product = power_log2(e, a, b);
-    Value negative = v_icmp(e, LLVMIntSLT, v_bitcast(e, a, DT_int32), v_i(e, DT_int32, 0));
-    Value rare = v_or(e, negative, v_fcmp(e, LLVMRealUNO, product.hi, product.hi));
-    return v_mend(e, rare, power_exp2(e, product), power_mend, DT_float32, a, b);
+    Dtype idt = v_bits_dtype(dt);
+    Value negative = v_icmp(e, LLVMIntSLT, v_bitcast(e, a, idt), v_i(e, idt, 0));
+    return v_mend(e, v_or(e, negative, v_fcmp(e, LLVMRealUNO, hi, hi)), r, power_mend, dt, a, b);
+}
+
+static Value power_by_table(Emit *e, Dtype dt, Value a, Value b)
+{
+    if (!row_of(dt)) {
+        Two product = power_log2(e, a, b);
+        return power_mended(e, dt, power_exp2(e, product), product.hi, a, b);
+    }
+    Two ln = log_two_by_table(e, a);
+    Value hi;
+    ln.hi = x86_fixup(e, dt, ln.hi, a, ANSWERS_POWER_ABS);
+    Value r = power_of_log(e, ln, limited(e, dt, b, 0x1p65), &hi);
+    return power_mended(e, dt, r, hi, a, b);
 }
 
 /* e^(y log x) for float32 through float64, whose errors are nothing to it; NaN for x < 0. */
@@ -216,8 +235,8 @@ LLVMValueRef emit_power(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMV
     (void)c;
     if (dtype_info[dt].kind != DKIND_FLOAT)
         return power_integer(e, dt, a, b);
-    if (has_tables(e) && !row_of(dt))
-        return power_by_table(e, a, b);
+    if (has_tables(e))
+        return power_by_table(e, dt, a, b);
     Value integer = is_integer(e, b), one = v_f(e, dt, 1);
     Value x = v_select(e, integer, v_fabs(e, a), a);
     Value y = row_of(dt) ? power_float64(e, x, b) : power_float32(e, x, b);

@@ -3,7 +3,7 @@
 import math
 import re
 
-from benchmarks import roofline
+from benchmarks import limits, roofline
 
 PEERS = ("numpy", "jax", "numba", "numexpr", "torch")
 LABELS = {"numpy": "NumPy", "pyxla": "pyxla", "jax": "JAX", "numba": "Numba", "numexpr": "numexpr", "torch": "torch"}
@@ -106,9 +106,21 @@ def table(data):
     for part, text in (("calls", calls), ("first_call", first_calls), ("threads", threads), ("memory", growth)):
         if part in data:
             parts.append(f"### {part}\n\n" + text(data[part]))
+    if far := beyond(data):
+        parts.append("### further than 1.25 from the roofline\n\n" + far)
     if failures := errors(data):
         parts.append("### not measured\n\n" + failures)
     return "\n\n".join(parts)
+
+
+def beyond(data):
+    """The cases that take more than 1.25 times what the machine's limit says, and what holds them."""
+    rows = [["case", "of limit", "what holds it"]]
+    for name, entry in data["cases"].items():
+        part, _ = share(data, entry)
+        if part and part < 0.8 and entry["group"] != "programs":
+            rows.append([name, of_limit(data, entry), limits.named(name) or "not looked at"])
+    return "\n".join("| " + " | ".join(row) + " |" for row in (rows[0], ["---"] * 3, *rows[1:])) if rows[1:] else ""
 
 
 def short(data, names, picture):

@@ -1,0 +1,48 @@
+"""What holds a case that is further than 1.25 from its roofline, as its assembly and measurements say (docs/performance.md has the story).
+
+The first pattern that matches a case's name counts. A case without one is reported as not looked at.
+"""
+
+import fnmatch
+
+LIMITS = (
+    ("x + y f64 8", "the call"),
+    ("chain f?? 1k", "the call, and the square root unit"),
+    ("chain i32 1k", "the call"),
+    ("chain f32+f64+i32 1k", "the call, and conversions between widths: two instructions per vector"),
+    ("chain f32+f64+i32 100k", "conversions between widths; 2 MB, twice the second cache"),
+    ("grey*", "32 vector instructions per 16 pixels, half of them conversions that NumPy's float64 result needs"),
+    ("stretch*", "two passes; conversions from uint8 to float64 and back, which NumPy's result needs"),
+    ("strided*", "shuffles: ten loads for two vectors of results, and whole lines of which a half and a third are used"),
+    ("transposed*", "tiles: each element is moved once more, through the first cache"),
+    ("cumsum f64*", "the latency of an addition, two cycles: sums are made in order, as NumPy's"),
+    ("cumsum rows*", "the latency of an addition over eight rows side by side"),
+    ("var f32 2048x2048", "two passes: the mean first, as NumPy's"),
+    ("*softmax f?? 65536x64", "joining the lanes of rows of four to eight vectors"),
+    ("*softmax*", "exp: 27 cycles per vector of latencies and ports where its instructions would take 16"),
+    ("sin?exp+tanh*", "latencies and ports of elementary functions, as softmax"),
+    ("distances*", "the square root unit, and the transposition of the points"),
+    ("k-means*", "two additions per cycle"),
+    ("* axis 0 *", "a kilobyte of each row at a time: the shared cache's latency between rows"),
+    ("argmax*", "the shared cache's bandwidth, by reads of 16 MB"),
+    ("mean*", "the shared cache's bandwidth, by reads of 16 MB"),
+    ("sum axis 1*", "the second cache's bandwidth, a few lines of each row at a time"),
+    ("std(x-y*", "memory: two streams down columns"),
+    ("center columns*", "memory: two passes"),
+    ("27 points*", "18 loads per vector, two of three across lines, one of these a cycle"),
+    ("laplace*", "loads across lines, one a cycle; from memory its bandwidth"),
+    ("sobel*", "18 loads for four vectors, two of three across lines"),
+    ("blur*", "loads across lines, one a cycle, and memory"),
+    ("heat*", "one row at a time, for the array it reads is the one it writes"),
+    ("wave*", "100 passes, two launches each over arrays in the first cache"),
+    ("10000 products*", "matrices of four rows fill a quarter of a vector"),
+    ("attention*", "the products and the exponentials between them, in turns"),
+    ("matmul f32 32", "the call"),
+    ("* 1k", "the call, and one chain after the other of the function's instructions"),
+    ("* 1M", "the function's instructions (--asm) at two to three a cycle"),
+)
+
+
+def named(name):
+    """The limit of a case, or None."""
+    return next((text for pattern, text in LIMITS if fnmatch.fnmatchcase(name, pattern)), None)

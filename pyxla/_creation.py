@@ -193,6 +193,9 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
 
 
 def eye(*args, **kwargs):
+    if len(args) == 1 and isinstance(args[0], extents.Number) and not kwargs:
+        k = _core.iota(args[0])
+        return _core.cast(np.equal(k[:, None], k), np.dtype(float))
     args = [_core.concrete(v) for v in args]
     return own(_originals["eye"](*args, **{k: _core.concrete(v) for k, v in kwargs.items()}))
 
@@ -297,6 +300,8 @@ creators["owned"] = owned
 
 def same(name):
     def make(*args, **kwargs):
+        if any(isinstance(v, extents.Number) for v in args):
+            return _core._functions[getattr(np, name)](*args, **kwargs)
         return own(_originals[name](*args, **kwargs))
     return make
 

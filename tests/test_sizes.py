@@ -90,6 +90,7 @@ STORES = [
     "x[x > 0] += 1", "x[x > 0] = np.sqrt(x[x > 0])", "x[x > 0] = x[x > 0][::-1]", "x[x > 0] *= x[x > 0]", "x[np.flatnonzero(x > 0)] = 0", "x[np.nonzero(x > 0)] += 5",
     "y = x[x > 0]; y += 1; y *= 2; x[0] = y[:2].sum()", "x[x > 0] = 0; x[x == 0] -= 1", "y = x[x > 0]; y[...] = 3; x[0] = y.sum()",
     "np.add.at(x, np.flatnonzero(x > 0), 1)", "y = x[x > 0]; y[y > 1] = 0; x[0] = y.sum()", "y = x[x > 0]; y[[0, 1]] = 7; x[0] = y.sum()",
+    "x[np.argmax(x):][0] = 1", "x[np.argmin(x):][-1:] = 1", "y = x[x > 0]; y[0] = 3; y[1:] = y[0] + 2; x[0] = y.sum()",
 ]
 
 
@@ -117,7 +118,7 @@ def test_what_is_refused():
     with pytest.raises(pyxla.TraceError, match="shape"):
         pyxla.jit(lambda x: len(x[x > 0]))(V)
     with pytest.raises(pyxla.UnsupportedError, match="depends on data"):
-        pyxla.jit(lambda x: x[np.argmax(x):].__setitem__(0, 1))(V)
+        pyxla.jit(lambda x: x[x > 0][1:].__setitem__(0, 1))(V)
 
     def f(x):
         y = x[x > 0]

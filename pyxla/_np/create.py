@@ -4,7 +4,8 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import FLOAT, array, common, default_type, dtype_of, is_weak, result_type, shape_tuple
+from ._args import FLOAT, array, common, default_type, dtype_of, is_weak, result_type, shape_tuple, unsupported
+from .extents import Number, as_value, broadcast_shapes
 from .manip import band
 
 implements = _core.implements
@@ -68,6 +69,8 @@ def tri(N, M=None, k=0, dtype=float, *, like=None):
 
 @implements(np.linspace)
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    if isinstance(num, Number):
+        return spaced_in_the_run(start, stop, num, endpoint, retstep, dtype)
     num = index(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
@@ -95,6 +98,22 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         y = np.floor(y)
     y = _core.cast(y, wanted if dtype is None else dtype_of(dtype))
     return (y, step) if retstep else y
+
+
+def spaced_in_the_run(start, stop, num, endpoint, retstep, dtype):
+    """np.linspace of as many numbers as the run says, between two numbers."""
+    if np.ndim(start) or np.ndim(stop) or retstep or dtype is not None:
+        raise unsupported("np.linspace of a number of points that depends on data, between arrays or with retstep= or dtype=",
+                          "scale np.arange(n)")
+    wanted = result_type(start, stop, 1.0)
+    wanted = np.dtype(type(wanted)) if is_weak(wanted) else wanted
+    first, last = (array(v, wanted) for v in common(np.multiply(start, 1.0), np.multiply(stop, 1.0)))
+    k, delta = _core.iota(num), np.subtract(last, first)
+    div = _core.cast(np.subtract(as_value(num), int(bool(endpoint))), delta.dtype)
+    ramp, step = _core.cast(k, delta.dtype), delta / np.maximum(div, 1)
+    y = np.where(np.equal(step, 0), ramp / np.maximum(div, 1) * delta, ramp * step) + first
+    end = np.logical_and(np.equal(k, as_value(num) - 1), np.greater(k, 0))
+    return np.where(end, last, y) if endpoint else y
 
 
 @implements(np.geomspace)
@@ -130,7 +149,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     if indexing == "xy" and n > 1:
         out = [np.swapaxes(x, 0, 1) for x in out]
     if not sparse:
-        shape = np.broadcast_shapes(*[x.shape for x in out]) if out else ()
+        shape = broadcast_shapes(*[x.shape for x in out]) if out else ()
         out = [_core.broadcast(x, shape) for x in out]
     if copy:
         return tuple(_core.copy(x, True) for x in out)

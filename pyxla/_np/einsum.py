@@ -3,6 +3,7 @@ import numpy as np
 
 from .. import _core
 from ._args import ALL, BOOL, array, count, dtype_of, is_array, loop_dtype, result_type, scalar, to_out
+from .extents import Number, is_dynamic, known_same, meets, with_extent
 from .linalg import contract, sum_of_products
 from .manip import diagonal_view
 
@@ -194,11 +195,23 @@ def window_product(a, ta, b, tb, batch, m, n, inner, extent):
     return _core.reshape(c, tuple(extent[x] for x in labels)), labels
 
 
+def met(a, i, b, j):
+    """Operands that share a label at these axes, of extents that the run may only know: equal there, which it checks."""
+    if known_same(a.shape[i], b.shape[j]):
+        return a, b
+    meets(a.shape[i], b.shape[j], "extent")
+    if isinstance(a.shape[i], Number):
+        return with_extent(a, i, b.shape[j]), b
+    return a, with_extent(b, j, a.shape[i])
+
+
 def stretch(a, ta, b, tb, needed):
     """A shared label of extent 1 in one operand only: that axis is dropped there (it broadcasts)."""
     for c in [c for c in ta if c in tb]:
         i, j = ta.index(c), tb.index(c)
-        if a.shape[i] == 1 and b.shape[j] != 1:
+        if is_dynamic(a) or is_dynamic(b):
+            a, b = met(a, i, b, j)
+        elif a.shape[i] == 1 and b.shape[j] != 1:
             a, ta = a[(ALL,) * i + (0, ...)], ta[:i] + ta[i + 1:]
         elif b.shape[j] == 1 and a.shape[i] != 1:
             b, tb = b[(ALL,) * j + (0, ...)], tb[:j] + tb[j + 1:]

@@ -23,6 +23,7 @@ from ._args import (
     to_out,
     unsupported,
 )
+from .extents import broadcast_shapes
 from .manip import ordered
 
 implements, method = _core.implements, _core.method
@@ -57,7 +58,7 @@ def select(condlist, choicelist, default=0):
     dtype = result_type(*values)
     dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(type(dtype))
     values = [array(v, dtype) for v in values]
-    shape = np.broadcast_shapes(*[v.shape for v in (*conditions, *values)])
+    shape = broadcast_shapes(*[v.shape for v in (*conditions, *values)])
     result = _core.copy(_core.broadcast(values[-1], shape), True)
     for c, v in zip(conditions[::-1], values[-2::-1]):
         result = _core.where(*[x if x.shape == shape else _core.broadcast(x, shape) for x in (c, v, result)])

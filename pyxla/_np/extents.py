@@ -148,6 +148,53 @@ def is_dynamic(x):
     return any(isinstance(n, Number) for n in x.shape)
 
 
+# ---- extents that meet ----
+
+def meets(n, m, code="value"):
+    """Whether two extents are equal; where only the run knows, it checks."""
+    if isinstance(n, Number) or isinstance(m, Number):
+        _core.check(np.equal(as_value(n), as_value(m)), code)
+        return True
+    return n == m
+
+
+def with_extent(x, axis, n):
+    """x with extent n along an axis: its own, which meets n."""
+    return x if x.shape[axis] is n else _core.broadcast(x, (*x.shape[:axis], n, *x.shape[axis + 1:]))
+
+
+def known_same(n, m):
+    """Whether two extents are equal for sure."""
+    if not isinstance(n, Number) or not isinstance(m, Number):
+        return n == m if not isinstance(n, Number) and not isinstance(m, Number) else False
+    same = np.equal(n.value, m.value)
+    return _core.is_concrete(same) and bool(same)
+
+
+def greatest(m, n):
+    """The greater of two extents."""
+    if isinstance(m, Number) or isinstance(n, Number):
+        return Number(np.maximum(as_value(m), as_value(n)))
+    return max(m, n)
+
+
+def least(m, n):
+    """The lesser of two extents."""
+    if isinstance(m, Number) or isinstance(n, Number):
+        return Number(np.minimum(as_value(m), as_value(n)))
+    return min(m, n)
+
+
+def broadcast_shapes(*shapes):
+    """`np.broadcast_shapes` of extents that the run may only know."""
+    if not any(isinstance(n, Number) for shape in shapes for n in shape):
+        return np.broadcast_shapes(*shapes)
+    total = _core.full(shapes[0], INT, 0)
+    for shape in shapes[1:]:
+        total = np.add(total, _core.full(shape, INT, 0))
+    return total.shape
+
+
 # ---- keys of arrays with run-time extents ----
 
 def ramp(*args):

@@ -355,8 +355,6 @@ def axis_bits(axes):
 def setitem(x, key, value):
     items = key if isinstance(key, tuple) else (key,)
     if all(basic(item) for item in items):
-        if is_dynamic(x):
-            raise unsupported("a store into a part of an array whose size depends on data", "use np.where, or an array of indices")
         through = _core.through(value)
         if not (isinstance(through, PartOf) and through.is_at(x, items)):
             store_part(x, items, value)

@@ -5,8 +5,9 @@ import numpy as np
 from numpy.fft import _pocketfft
 
 from .. import _core
-from ._args import array, axis_index, to_out
+from ._args import array, axis_index, to_out, unsupported
 from .borrow import borrow
+from .extents import Number, as_value
 from .host import fill, host
 
 implements = _core.implements
@@ -17,7 +18,7 @@ MANY = ("fft2", "ifft2", "fftn", "ifftn", "rfft2", "irfft2", "rfftn", "irfftn")
 
 @host
 def run_one(results, x, function, n, axis, norm):
-    r = getattr(np.fft, ONE[function])(x, n, axis, NORMS[norm], out=results[0])
+    r = getattr(np.fft, ONE[function])(x, n or None, axis, NORMS[norm], out=results[0])       # 0: of all elements
     if r is not results[0]:                             # hfft does not know `out`
         fill(results, [r])
 
@@ -36,6 +37,9 @@ def norm_number(norm):
 
 
 def points(n):
+    if isinstance(n, Number):
+        _core.check(np.less(0, as_value(n)), "value")
+        return n
     n = index(_core.concrete(n) if _core.is_tracer(n) else n)
     if n < 1:
         raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
@@ -64,10 +68,13 @@ def one_axis(name):
     @implements(function)
     def f(a, n=None, axis=-1, norm=None, out=None):
         x = array(a)
-        if n is None:
+        whole = n is None
+        if not whole and isinstance(n, Number):
+            raise unsupported("np.fft with a number of points that depends on data", "leave it out, or slice and pad before")
+        if whole:
             n = (x.shape[axis] - 1) * 2 if name in ("irfft", "hfft") else x.shape[axis]
         n, axis, norm = points(n), axis_index(axis, x.ndim), norm_number(norm)
-        (r,) = run_one((x,), (result(name, x, x.shape, n, axis),), ONE.index(name), n, axis, norm)
+        (r,) = run_one((x,), (result(name, x, x.shape, n, axis),), ONE.index(name), 0 if whole else n, axis, norm)
         return to_out(r, out)
     return f
 

@@ -2,7 +2,8 @@
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, FLOAT, array, axis_tuple, inexact, is_array, unsupported
+from ._args import ALL, BOOL, FLOAT, array, axis_tuple, inexact, is_array, is_none, unsupported
+from .extents import as_value, greatest, meets
 
 implements = _core.implements
 
@@ -98,7 +99,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     if dtype is None:
         dtype = np.result_type(m.dtype, FLOAT, *([] if y is None else [y.dtype]))
     x = rows(m, rowvar, dtype, m.ndim != 1)
-    if x.shape[0] == 0:
+    if is_none(x.shape[0]):
         return _core.full((0, 0), FLOAT, 0)                   # of whatever dtype x is, as NumPy does
     if y is not None:
         x = np.concatenate((x, rows(y, rowvar, dtype, True)), 0)
@@ -110,7 +111,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     avg, total = np.average(x, 1, w, returned=True)
     total = total[0]
     if w is None:
-        factor = max(x.shape[1] - ddof, 0)
+        factor = greatest(x.shape[1] - ddof, 0)
     elif ddof == 0:
         factor = total
     elif aweights is None:
@@ -129,7 +130,11 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
 def rows(m, rowvar, dtype, turn):
     x = array(m, dtype)
     x = x if x.ndim == 2 else x[(None,) * (2 - x.ndim) + (...,)]
-    return x.T if not rowvar and turn and x.shape[0] != 1 else x
+    if rowvar or not turn:
+        return x
+    if _core.is_extent(x.shape[0]):                           # NumPy turns a single row not
+        _core.check(np.not_equal(as_value(x.shape[0]), 1), "value")
+    return x.T if _core.is_extent(x.shape[0]) or x.shape[0] != 1 else x
 
 
 def weights(w, name, n):
@@ -139,7 +144,7 @@ def weights(w, name, n):
         raise unsupported("cov with fweights that are not integers", "pass them as an array of integers")
     if w.ndim > 1:
         raise RuntimeError(f"cannot handle multidimensional {name}")
-    if w.shape[0] != n:
+    if not meets(w.shape[0], n):
         raise RuntimeError(f"incompatible numbers of samples and {name}")
     _core.check(np.all(np.greater_equal(w, 0)), "weights")
     return array(w, FLOAT)

@@ -5,7 +5,7 @@ from operator import index
 import numpy as np
 
 from .. import _core
-from ._args import BOOL, FLOAT, INT, array, result_type
+from ._args import BOOL, FLOAT, INT, array, is_none, result_type
 from .extents import extent
 from .host import host
 from .manip import ravel
@@ -17,7 +17,7 @@ implements = _core.implements
 def outer_edges(a, range):
     if range is not None:
         first, last = range
-    elif a.size == 0:
+    elif is_none(a.size):
         first, last = 0, 1
     else:
         first, last = a.min(), a.max()

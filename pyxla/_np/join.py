@@ -12,6 +12,7 @@ from ._args import (
     result_type,
     to_out,
     type_of,
+    unsupported,
 )
 from .extents import Number, as_value, is_dynamic
 from .manip import atleast_1d, atleast_2d, atleast_3d, broadcast_to, moveaxis, ravel
@@ -222,6 +223,8 @@ def delete(arr, obj, axis=None):
         arr, axis = ravel(arr), 0
     axis = axis_index(axis, arr.ndim)
     n = arr.shape[axis]
+    if isinstance(n, Number):
+        return deleted_in_the_run(arr, obj, axis)
     if isinstance(obj, slice):
         gone = set(range(n)[obj])
     else:
@@ -231,6 +234,17 @@ def delete(arr, obj, axis=None):
                 raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
             gone.add(i % n)
     return take_static(arr, [i for i in range(n) if i not in gone], axis)
+
+
+def deleted_in_the_run(arr, obj, axis):
+    """np.delete of one place along an axis whose extent the run only knows."""
+    i = known_places(obj) if not isinstance(obj, slice) else None
+    if not isinstance(i, int):
+        raise unsupported("np.delete of several places of an array whose size depends on data", "choose what stays by a mask")
+    _core.check(np.greater(as_value(arr.shape[axis]), i if i >= 0 else -i - 1), "index")
+    at = (ALL,) * axis
+    rest = [arr[(*at, slice(i + 1, None))]] if i != -1 else []
+    return _core.concatenate([arr[(*at, slice(None, i))], *rest], axis)
 
 
 @implements(np.insert)
@@ -244,9 +258,11 @@ def insert(arr, obj, values, axis=None):
     if isinstance(places, list):
         return insert_many(arr, places, values, axis) if len(places) != 1 else insert(arr, places[0], values_along(values, arr, axis), axis)
     i = places
-    if not -n <= i <= n:
+    if isinstance(n, Number):
+        _core.check(np.greater_equal(as_value(n), i if i >= 0 else -i), "index")
+    elif not -n <= i <= n:
         raise IndexError(f"index {obj} is out of bounds for axis {axis} with size {n}")
-    i += n if i < 0 else 0
+    i += n if i < 0 and not isinstance(n, Number) else 0
     values = _core.cast(array(values), arr.dtype)
     values = values[(None,) * (arr.ndim - values.ndim) + (...,)]
     values = moveaxis(values, 0, axis)

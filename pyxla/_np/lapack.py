@@ -10,8 +10,9 @@ from numpy.linalg import _linalg, _umath_linalg
 
 from .. import _core
 from . import small
-from ._args import FLOAT, array, scalar, unsupported
+from ._args import FLOAT, array, is_none, scalar, unsupported
 from .borrow import borrow
+from .extents import Number, broadcast_shapes, greatest, is_dynamic, least, meets
 from .host import host
 
 implements = _core.implements
@@ -67,12 +68,13 @@ def result_types(name, arrays, dtypes):
             raise ValueError(f"{name}: Input operand {k} does not have enough dimensions (has {a.ndim}, gufunc core with signature "
                              f"{signature} requires {len(core)})")
         for i, (d, n) in enumerate(zip(core, a.shape[a.ndim - len(core):])):
-            if size.setdefault(d, n) != n:
+            size[d] = n if isinstance(size.get(d), Number) else size.get(d, n)     # what is known while tracing
+            if not meets(size[d], n):
                 raise ValueError(f"{name}: Input operand {k} has a mismatch in its core dimension {i}, with gufunc signature "
                                  f"{signature} (size {n} is different from {size[d]})")
     if "p" not in size and "n" in size:
-        size["p"] = min(size["m"], size["n"])
-    batch = np.broadcast_shapes(*[a.shape[:a.ndim - len(core)] for a, core in zip(arrays, ins)])
+        size["p"] = least(size["m"], size["n"])
+    batch = broadcast_shapes(*[a.shape[:a.ndim - len(core)] for a, core in zip(arrays, ins)])
     return [(dtype, (*batch, *(size[d] for d in core))) for dtype, core in zip(dtypes, outs)]
 
 
@@ -114,7 +116,7 @@ borrowed = {f: borrow(f, **OWN) for f in (np.linalg.eig, np.linalg.eigvals, np.l
 
 def is_small(a):
     """Whether a holds real square matrices that small.py writes out."""
-    return a.ndim >= 2 and a.shape[-1] == a.shape[-2] and small.fits(a)
+    return a.ndim >= 2 and not is_dynamic(a) and a.shape[-1] == a.shape[-2] and small.fits(a)
 
 
 def result_type(*arrays):
@@ -125,7 +127,7 @@ def result_type(*arrays):
 def solve(a, b):
     a, b = array(a), array(b)
     columns = b.shape[-1] if b.ndim > 1 else 1
-    if not is_small(a) or not b.ndim or b.dtype.kind not in "biuf" or not 0 < columns <= small.LARGEST:
+    if not is_small(a) or is_dynamic(b) or not b.ndim or b.dtype.kind not in "biuf" or not 0 < columns <= small.LARGEST:
         return borrowed[np.linalg.solve](a, b)
     core = b[:, None] if b.ndim == 1 else b
     ((_, shape),) = result_types("solve" if b.ndim > 1 else "solve1", (a, b), (FLOAT,))
@@ -259,7 +261,7 @@ def run_lstsq(results, a, b, rcond):
     x, residuals, rank, s = results
     with raising(HANDLERS.index(_linalg._raise_linalgerror_lstsq)):
         out = getattr(_umath_linalg, lstsq_gufunc(a))(a, b, rcond, out=results)
-    if residuals is not None and out[2] != a.shape[1]:
+    if residuals is not None and (out[2] != a.shape[1] or a.shape[0] <= a.shape[1]):
         raise _core.UnsupportedError("the residuals of np.linalg.lstsq of a matrix that has not full rank (NumPy gives none) are not "
                                      "in a jitted function; do not use them")
 
@@ -271,19 +273,19 @@ def lstsq(a, b, rcond=None):
     b = b[:, None] if one else b
     _linalg._assert_2d(a, b)
     (m, n), (m2, k) = a.shape, b.shape
-    if m != m2:
+    if not meets(m, m2):
         raise LinAlgError("Incompatible dimensions")
     t, result = _linalg._commonType(a, b)
     real = _linalg._realType(result)
-    rcond = np.finfo(t).eps * max(n, m) if rcond is None else rcond
-    b = _core.full((m, 1), b.dtype, 0) if k == 0 else b
+    rcond = np.finfo(t).eps * greatest(n, m) if rcond is None else rcond
+    b = _core.full((m, 1), b.dtype, 0) if is_none(k) else b
     arrays = [array(a, t), array(b, t), array(rcond, _linalg._realType(t))]
     if arrays[2].ndim:
         raise ValueError("only length-1 arrays can be converted to Python scalars")
     types = result_types(lstsq_gufunc(a), arrays, (t, arrays[2].dtype, np.intc, arrays[2].dtype))
     x, residuals, rank, s = run_lstsq(arrays, types)
-    x = _core.full(x.shape, x.dtype, 0) if m == 0 else x[..., :k]
-    residuals = _core.full((0,), real, 0) if m <= n else residuals[..., :k].astype(real, copy=False)
+    x = _core.full(x.shape, x.dtype, 0) if is_none(m) else x[..., :k]
+    residuals = _core.full((0,), real, 0) if not isinstance(m, Number) and m <= n else residuals[..., :k].astype(real, copy=False)
     rank = n if only_warns(sys._getframe(1)) else scalar(rank)
     return (x.squeeze(axis=-1) if one else x).astype(result), residuals, rank, s.astype(real, copy=False)
 

@@ -3,6 +3,7 @@ import numpy as np
 
 from .. import _core
 from ._args import BOOL, FLOAT, array, axis_index, scalar
+from .extents import Number, as_value, greatest, least
 from .host import host, whole
 from .manip import ravel
 
@@ -37,8 +38,10 @@ def sliding(run, a, v, mode):
     a, v = (ravel(x) if x.ndim == 0 else x for x in (a, v))
     if a.ndim > 1 or v.ndim > 1:
         raise ValueError("object too deep for desired array")
-    n, m = max(a.size, v.size), min(a.size, v.size)
-    if m == 0:
+    n, m = greatest(a.size, v.size), least(a.size, v.size)
+    if isinstance(m, Number):
+        _core.check(np.greater(as_value(m), 0), "value")
+    elif m == 0:
         raise ValueError(f"{'a' if a.size == 0 else 'v'} cannot be empty")
     length = (n - m + 1, n, n + m - 1)[mode]
     return run((a, v), ((np.result_type(a.dtype, v.dtype), (length,)),), mode)[0]

@@ -2,7 +2,25 @@
 import numpy as np
 
 from .. import _core
-from ._args import ALL, BOOL, FLOAT, FLOAT32, array, axis_tuple, common, conj, count, dtype_of, inexact, loop_dtype, numpys, scalar, to_out
+from ._args import (
+    ALL,
+    BOOL,
+    FLOAT,
+    FLOAT32,
+    array,
+    axis_tuple,
+    common,
+    conj,
+    count,
+    dtype_of,
+    inexact,
+    is_none,
+    loop_dtype,
+    numpys,
+    scalar,
+    to_out,
+)
+from .extents import Number, broadcast_shapes, known_same, meets, with_extent
 from .manip import diagonal, moveaxis, ravel
 from .stats import squares, sum
 
@@ -19,9 +37,9 @@ def sum_of_products(a, b, axes):
 
 def contract(a, b):
     """(..., m, k) by (..., k, n) of one dtype; batch axes broadcast."""
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     m, k, n = *a.shape[-2:], b.shape[-1]
-    if k == 0:
+    if is_none(k):
         return _core.full((*batch, m, n), a.dtype, 0)
     if a.dtype == BOOL:                                 # counts of true products: sums of ones in float32 stay positive
         return np.not_equal(contract(array(a, FLOAT32), array(b, FLOAT32)), 0)
@@ -66,9 +84,19 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
         a, b, place = core_axes("matmul", axes, (a, b), cores)
         return to_out(place(matmul(a, b)), out, casting)
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
-    if a.shape[-1] != inner:
+    if not meets(a.shape[-1], inner, "extent"):
         raise core_error(1, 0, MATMUL, inner, a.shape[-1])
+    if not known_same(a.shape[-1], inner):
+        a, b = joined_along(a, b)
     return to_out(product(a, b), out, casting)
+
+
+def joined_along(a, b):
+    """Operands of matmul with one extent along the summed axis, the one that is known while tracing if one is."""
+    at = max(b.ndim - 2, 0)
+    if isinstance(a.shape[-1], Number) and not isinstance(b.shape[at], Number):
+        return with_extent(a, a.ndim - 1, b.shape[at]), b
+    return a, with_extent(b, at, a.shape[-1])
 
 
 def asked_dtype(dtype, signature):

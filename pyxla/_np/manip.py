@@ -15,16 +15,68 @@ from ._args import (
     shape_tuple,
     unsupported,
 )
-from .extents import is_dynamic
+from .extents import Number, as_value, broadcast_shapes, is_dynamic, known_same, meets, with_extent
 
 implements, method = _core.implements, _core.method
 
 
 # ---- shape ----
 
-def resolve_shape(shape, size):
+def unknown_places(shape):
+    """Where a shape has -1."""
+    return [k for k, n in enumerate(shape) if not isinstance(n, Number) and n == -1]
+
+
+def resolve_in_the_run(shape, a):
+    """The shape with its -1 computed, of extents that the run may only know: it checks that they fit."""
+    at, left = unknown_places(shape), list(a.shape)
+    if len(at) > 1:
+        raise ValueError("can only specify one unknown dimension")
+    others = [n for n in shape if isinstance(n, Number) or n != -1]
+    for n in [n for n in others if isinstance(n, Number)]:      # an extent on both sides says nothing of the others
+        same = next((m for m in left if known_same(m, n)), None)
+        if same is not None:
+            left = [m for k, m in enumerate(left) if k != next(i for i, v in enumerate(left) if v is same)]
+            others = [m for k, m in enumerate(others) if k != next(i for i, v in enumerate(others) if v is n)]
+    size, known = count(left), count(others)
+    if not at:
+        if not meets(size, known):
+            raise ValueError(f"cannot reshape array of size {size} into shape {str(shape).replace(' ', '')}")
+        return shape
+    numbers, p = [n for n in left if isinstance(n, Number)], count(n for n in left if not isinstance(n, Number))
+    if len(numbers) == 1 and not isinstance(known, Number) and known and p % known == 0:
+        new = numbers[0] * (p // known)
+    elif isinstance(size, Number) or isinstance(known, Number):
+        size, known = as_value(size), as_value(known)
+        whole = np.equal(np.remainder(size, np.maximum(known, 1)), 0)
+        _core.check(np.logical_and(np.not_equal(known, 0), whole), "value")
+        new = Number(np.floor_divide(size, np.maximum(known, 1)))
+    else:
+        new = size // (known or 1)
+        if not known or size % known:
+            raise ValueError("cannot reshape an array of that size into that shape")
+    return (*shape[:at[0]], new, *shape[at[0] + 1:])
+
+
+def reshaped(a, shape):
+    """a in a shape that fits; of extents that the run only knows to fit, by way of one axis."""
+    dynamic = [any(isinstance(n, Number) for n in s) for s in (a.shape, shape)]
+    if not any(dynamic):
+        return _core.reshape(a, shape)
+    if all(dynamic):
+        try:
+            return _core.reshape(a, shape)
+        except (ValueError, _core.UnsupportedError):    # whether it fits shows in the run alone
+            pass
+    return _core.reshape(with_extent(_core.reshape(a, (a.size,)), 0, count(shape)), shape)
+
+
+def resolve_shape(shape, a):
     """The shape with its -1 computed; NumPy's errors."""
+    size = a.size
     shape = shape_tuple(shape)
+    if any(isinstance(n, Number) for n in (*shape, size)):
+        return resolve_in_the_run(shape, a)
     if -1 not in shape:
         good = count(shape) == size and not any(n < 0 for n in shape)
         resolved = shape
@@ -42,14 +94,14 @@ def resolve_shape(shape, size):
 @implements(np.reshape)
 def reshape(a, /, shape, order="C", *, copy=None):
     a = array(a)
-    shape = resolve_shape(shape, a.size)
+    shape = resolve_shape(shape, a)
     fortran = order_of(a, order, "a reshape") == "F"
     if copy is not None and not copy:
         raise unsupported("reshape with copy=False", "leave copy out")
     if fortran:
-        out = transpose(_core.reshape(transpose(a), shape[::-1]))
+        out = transpose(reshaped(transpose(a), shape[::-1]))
     else:
-        out = as_scalar(_core.reshape(a, shape), a)
+        out = as_scalar(reshaped(a, shape), a)
     return _core.copy(out) if copy else out
 
 
@@ -243,7 +295,9 @@ def broadcast_to(array_, shape, subok=False):
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args, subok=False):
     args = [array(a) for a in args]
-    shape = np.broadcast_shapes(*[a.shape for a in args])
+    shape = broadcast_shapes(*[a.shape for a in args])
+    if any(isinstance(n, Number) for n in shape):
+        return tuple(_core.broadcast(a, shape) for a in args)
     return tuple(_core.broadcast(a, shape) if a.shape != shape else a[...] if _core.is_numpy_scalar(a) else a for a in args)
 
 
@@ -316,6 +370,15 @@ def rot90(m, k=1, axes=(0, 1)):
     return flip(swapaxes(m, *axes), axes[1])
 
 
+def rolled_in_the_run(a, shift, axis):
+    """np.roll along an axis whose extent the run only knows."""
+    n = as_value(a.shape[axis])
+    at = np.remainder(_core.iota(a.shape[axis]) - shift, np.maximum(n, 1))
+    back = tuple(range(1, axis + 1)) + (0,) + tuple(range(axis + 1, a.ndim))
+    front = (axis, *range(axis), *range(axis + 1, a.ndim))
+    return _core.transpose(_core.gather(_core.transpose(a, front), (at,)), back)
+
+
 @implements(np.roll)
 def roll(a, shift, axis=None):
     a = array(a)
@@ -335,6 +398,9 @@ def roll(a, shift, axis=None):
         total[k] = total.get(k, 0) + s
     out = a
     for k, s in total.items():
+        if isinstance(a.shape[k], Number):
+            out = rolled_in_the_run(out, s, k)
+            continue
         s %= a.shape[k] or 1
         if s:
             at = (ALL,) * k

@@ -4,9 +4,9 @@ from numpy._core.getlimits import finfo
 from numpy.lib._type_check_impl import mintypecode
 
 from .. import _core
-from ._args import array, unsupported
+from ._args import array, is_none, unsupported
 from .borrow import borrow
-from .extents import Number
+from .extents import Number, is_dynamic, meets
 from .host import host
 from .library import run_convolve
 from .manip import ravel
@@ -108,6 +108,16 @@ def weighted(x, y, w):
     return w
 
 
+def powers(x, order):
+    """np.vander(x, order), also of a vector whose size depends on data."""
+    if not is_dynamic(x):
+        return np.vander(x, order)
+    columns = [_core.full(x.shape, x.dtype, 1)]
+    for _ in range(order - 1):
+        columns.append(columns[-1] * x)
+    return np.stack(columns[::-1], 1)
+
+
 @implements(np.polyfit)
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     order = int(deg) + 1
@@ -116,14 +126,14 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         raise ValueError("expected deg >= 0")
     if x.ndim != 1:
         raise TypeError("expected 1D vector for x")
-    if x.size == 0:
+    if is_none(x.size):
         raise TypeError("expected non-empty vector for x")
     if y.ndim < 1 or y.ndim > 2:
         raise TypeError("expected 1D or 2D array for y")
-    if x.shape[0] != y.shape[0]:
+    if not meets(x.shape[0], y.shape[0]):
         raise TypeError("expected x and y to have same length")
-    rcond = len(x) * finfo(x.dtype).eps if rcond is None else rcond
-    left, right = np.vander(x, order), y
+    rcond = x.shape[0] * float(finfo(x.dtype).eps) if rcond is None else rcond
+    left, right = powers(x, order), y
     if w is not None:
         w = weighted(x, y, w)
         left, right = left * w[:, None], right * (w[:, None] if right.ndim == 2 else w)
@@ -133,7 +143,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     c = (c.T / scale).T
     if full:
         return c, residuals, rank, s, rcond
-    return (c, covariance(left, residuals, scale, len(x), order, y.ndim, cov)) if cov else c
+    return (c, covariance(left, residuals, scale, x.shape[0], order, y.ndim, cov)) if cov else c
 
 
 def covariance(left, residuals, scale, n, order, ndim, cov):

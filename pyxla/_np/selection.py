@@ -21,7 +21,7 @@ from ._args import (
     stored_into,
     to_out,
 )
-from .extents import as_value
+from .extents import as_value, broadcast_shapes
 from .fancy import Key, axis_bits, from_front, in_range, to_front, unravelled
 from .host import host, whole
 from .manip import broadcast_to, ravel
@@ -129,7 +129,7 @@ def choose(a, choices, out=None, mode="raise"):
         choices = common(*choices)
     n = len(choices)
     choices = [choices[k] for k in range(n)]
-    shape = np.broadcast_shapes(a.shape, *[c.shape for c in choices])
+    shape = broadcast_shapes(a.shape, *[c.shape for c in choices])
     which = broadcast_to(checked(a, n) if mode == "raise" else bounded(a, n, mode), shape)
     r = broadcast_to(choices[-1], shape)
     for k in reversed(range(n - 1)):

@@ -90,7 +90,7 @@ STORES = [
     "x[x > 0] += 1", "x[x > 0] = np.sqrt(x[x > 0])", "x[x > 0] = x[x > 0][::-1]", "x[x > 0] *= x[x > 0]", "x[np.flatnonzero(x > 0)] = 0", "x[np.nonzero(x > 0)] += 5",
     "y = x[x > 0]; y += 1; y *= 2; x[0] = y[:2].sum()", "x[x > 0] = 0; x[x == 0] -= 1", "y = x[x > 0]; y[...] = 3; x[0] = y.sum()",
     "np.add.at(x, np.flatnonzero(x > 0), 1)", "y = x[x > 0]; y[y > 1] = 0; x[0] = y.sum()", "y = x[x > 0]; y[[0, 1]] = 7; x[0] = y.sum()",
-    "x[np.argmax(x):][0] = 1", "x[np.argmin(x):][-1:] = 1", "y = x[x > 0]; y[0] = 3; y[1:] = y[0] + 2; x[0] = y.sum()",
+    "x[np.argmax(x):][0] = 1", "x[np.argmin(x):][-1:] = 1", "y = x[x > 0]; y[0] = 3; y[1:] = 5; x[0] = y.sum()", "i = np.argmax(x > 1); y = x[i:i + 3]; y[0] = 1; y[1:] = 4",
 ]
 
 

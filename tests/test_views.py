@@ -169,7 +169,7 @@ def test_fields_of_records_of_three_bytes(dtype, shape):
     np.testing.assert_array_equal(pyxla.jit(swapped)(x.copy()), swapped(x.copy()))
 
 
-@pytest.mark.parametrize("line", ["y = x[i:]; x[i:j] += 1; return y * 2", "y, z = x[i:], x[j:]; y += 1; return z.sum()", "y = x[i:j]; y[0] = 1; return x",
+@pytest.mark.parametrize("line", ["y = x[i:]; x[i:j] += 1; return y * 2", "y, z = x[i:], x[j:]; y += 1; return z.sum()",
                                   "x.view('int32')[0] = 1; return x", "b = x.astype(bool).view('uint8'); b += 1; return b"])
 def test_stores_past_what_was_read(line):
     """What NumPy shows of the stored array would have changed; here it was read before: never an old value."""

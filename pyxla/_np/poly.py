@@ -132,7 +132,8 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         raise TypeError("expected 1D or 2D array for y")
     if not meets(x.shape[0], y.shape[0]):
         raise TypeError("expected x and y to have same length")
-    rcond = x.shape[0] * float(finfo(x.dtype).eps) if rcond is None else rcond
+    eps = finfo(x.dtype).eps
+    rcond = (x.shape[0] * float(eps) if is_dynamic(x) else len(x) * eps) if rcond is None else rcond
     left, right = powers(x, order), y
     if w is not None:
         w = weighted(x, y, w)

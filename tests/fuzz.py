@@ -47,6 +47,7 @@ def quiet():
     """NumPy without warnings."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", "Out of bound index found")    # the IndexError of NumPy 2.3 and later
         yield
 
 

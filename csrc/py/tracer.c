@@ -524,10 +524,19 @@ static PyObject *rounded(PyObject *self, const char *module, const char *name, P
     return r;
 }
 
+/* Whether NumPy's scalars of x's dtype can be rounded: complex ones could before NumPy 2.4. */
+static bool rounds(const Tracer *x)
+{
+    PyArray_Descr *d = (PyArray_Descr *)dtype_to_numpy(tracer_dtype(x));
+    bool r = d && PyObject_HasAttrString((PyObject *)d->typeobj, "__round__");
+    Py_XDECREF(d);
+    return r;
+}
+
 static PyObject *tracer_round(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     Tracer *x = (Tracer *)self;
-    if (x->kind == TRACER_NUMPY_SCALAR && dtype_info[tracer_dtype(x)].kind == DKIND_COMPLEX) {
+    if (x->kind == TRACER_NUMPY_SCALAR && dtype_info[tracer_dtype(x)].kind == DKIND_COMPLEX && !rounds(x)) {
         PyErr_Format(PyExc_TypeError, "type numpy.%s doesn't define __round__ method", dtype_info[tracer_dtype(x)].name);
         return NULL;
     }

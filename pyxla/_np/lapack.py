@@ -2,6 +2,7 @@
 
 A borrowed function sees `Gufuncs` in the place of numpy.linalg's module of gufuncs. What its `errstate` asks for when it calls one (the
 `LinAlgError` to raise) goes along by number. Where NumPy's Python asks for values, the function is written out here."""
+import functools
 import re
 import sys
 
@@ -210,6 +211,12 @@ def tensorsolve(a, b, axes=None):
     return np.linalg.solve(a.reshape(n, n), b.ravel()).reshape(shape)
 
 
+@functools.cache
+def cond_is_complex():
+    """Whether NumPy's condition numbers of complex matrices are complex, as before 2.3."""
+    return np.linalg.cond(np.eye(1, dtype=complex), 1).dtype.kind == "c"
+
+
 @implements(np.linalg.cond)
 def cond(x, p=None):
     x = array(x)
@@ -223,7 +230,7 @@ def cond(x, p=None):
         t, result = _linalg._commonType(x)
         inverse = call("inv", (x,), "D->D" if np.dtype(t).kind == "c" else "d->d")
         r = np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(inverse, p, axis=(-2, -1))
-        r = r.astype(_linalg._realType(result), copy=False)
+        r = r.astype(result if cond_is_complex() else _linalg._realType(result), copy=False)
     bad = np.isnan(r) & ~np.isnan(x).any(axis=(-2, -1))
     return scalar(_core.where(bad, _core.as_tracer(np.inf, r.dtype), r))
 

@@ -24,13 +24,14 @@ from ._args import (
     scalar,
     to_out,
 )
-from .extents import is_dynamic
+from .extents import Number, is_dynamic
 from .host import whole
 from .into import accumulated_into, narrow, reduced_into
 from .manip import broadcast_to, ravel
 
 implements, method = _core.implements, _core.method
 UFUNC = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and"}
+COUNTS_BY_INT = type(np.count_nonzero([0])) is int             # before NumPy 2.3
 
 
 def reduced_axes(axis, ndim):
@@ -187,7 +188,8 @@ def ptp(a, axis=None, out=None, keepdims=NoValue):
 
 @implements(np.count_nonzero)
 def count_nonzero(a, axis=None, *, keepdims=False):
-    return sum(array(a, BOOL), axis, INT, None, keepdims)
+    total = sum(array(a, BOOL), axis, INT, None, keepdims)
+    return Number(total) if COUNTS_BY_INT and axis is None and not keepdims else total
 
 
 # ---- argmax, argmin ----

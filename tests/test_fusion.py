@@ -1,4 +1,5 @@
 """What one kernel holds: launches, workspace and compiles of plans, by the public counters."""
+import functools
 import re
 import threading
 
@@ -161,6 +162,30 @@ def test_steps_over_a_torus_store_one_array_each():
     c = plan(f, u)
     assert c.workspace_bytes <= 2 * u.nbytes + 128 and len(c.kernels) <= 8
     assert np.array_equal(pyxla.jit(f)(u), f(u))
+
+
+@pytest.mark.parametrize("n", [300, 100_000])
+def test_a_chain_of_concatenates_and_slices_writes_each_element_once(n):
+    a, b, *more = (arr(n) for _ in range(12))
+    chains = [
+        lambda a, b, *more: np.concatenate([np.concatenate([a, b])[5:], more[0][3:]])[2:-2],
+        lambda a, b, *more: functools.reduce(lambda u, v: np.concatenate([u[1:], v]), more, a),
+        lambda a, b, *more: functools.reduce(lambda u, i: np.concatenate([u[1:], b[i : i + 1]]), range(12), a),
+        lambda a, b, *more: np.concatenate(np.split(a, 10)[::-1]),
+    ]
+    for f in chains:
+        assert plan(f, a, b, *more).workspace_bytes == 0
+        np.testing.assert_array_equal(pyxla.jit(f)(a, b, *more), f(a, b, *more))
+
+
+def test_many_pieces_and_several_uses_make_no_temporary():
+    xs = [arr(20_000) for _ in range(12)]
+    for f in (lambda *xs: np.concatenate(xs) * 2, lambda *xs: np.exp(np.stack(xs)), lambda *xs: np.stack(xs).sum(0),
+              lambda *xs: (lambda z: (z * 2, z + 1, z.max(), z.min()))(np.concatenate(xs)), lambda *xs: np.concatenate(np.split(xs[0], 10)[::-1]) * xs[1]):
+        assert plan(f, *xs).workspace_bytes <= 16384
+        mine, numpys = (r if isinstance(r, tuple) else (r,) for r in (pyxla.jit(f)(*xs), f(*xs)))
+        for a, b in zip(mine, numpys, strict=True):
+            np.testing.assert_allclose(a, b, 1e-5)
 
 
 def test_softmax_of_joined_rows_stays_one_kernel():

@@ -1,18 +1,19 @@
-/* Graph -> Graph: what elementwise nodes and one reduction make of a concatenate is made of its pieces, and joined after that; so the concatenate is in no
+/* Graph -> Graph: what elementwise nodes and reductions make of a concatenate is made of its pieces, and joined after that; so the concatenate is in no
  * memory: `np.roll(x, 3) * 2` and `np.stack([x, x + 1]).sum(0)` are one pass. Exact, but for the order of sums. */
 #include <string.h>
 #include "opt/plan.h"
 
 enum {
-    MOST_PIECES = 9,             /* two axes in three */
+    MOST_PIECES = 64,
     FEW_PIECES = 3,
     SMALL = 64, MIDDLE = 16384,  /* elements from which on few and more pieces are worth their kernels; smaller arrays are in cache */
+    PIECE = 1536,                /* ... of a piece, on average, where there are more */
 };
 
 /* By id in g: OWN, one node alone reads it, so that it may be made in parts; STORED: it is in memory, whatever it is made of. apart: by id in old, whether its
- * users work on pieces. */
+ * users work on pieces. late: whether it depends on a reduction. reduced: whether one reads it. */
 typedef enum { ANY, OWN, STORED } Fate;
-typedef struct { const Graph *old; Graph *g; Id *map; uint32_t *uses; bool *live, *apart; VEC(uint8_t) fate; } Pass;
+typedef struct { const Graph *old; Graph *g; Id *map; uint32_t *uses; bool *live, *apart, *late, *reduced; VEC(uint8_t) fate; } Pass;
 
 /* ---- parts of values ---- */
 
@@ -37,7 +38,7 @@ static bool has_pieces(const Pass *p, Id id) { return node_at(p->g, id)->op == O
 /* deep: of pieces' pieces, too. */
 static Id slice_joined(Graph *g, Id c, const int64_t *start, const int64_t *step, const Dim *shape, bool deep)
 {
-    Id piece[16];
+    Id piece[MOST_PIECES];
     int r = node_at(g, c)->rank, n = 0, axis = (int)node_attr(g, c)[0];
     int64_t at = 0, first[MAX_RANK];
     if (step[axis] != 1 || !shape[axis]) return 0;
@@ -51,7 +52,7 @@ static Id slice_joined(Graph *g, Id c, const int64_t *start, const int64_t *step
             memcpy(box, shape, sizeof(Dim) * (size_t)r);
             box[axis] = high - low;
             first[axis] = low - at;
-            if (n == 16) return 0;
+            if (n == MOST_PIECES) return 0;
             Id inner = deep && node_at(g, x)->op == OP_concatenate ? slice_joined(g, x, first, step, box, deep) : 0;
             if (!(piece[n++] = inner ? inner : graph_slice_const(g, x, first, step, box))) return 0;
         }
@@ -60,7 +61,26 @@ static Id slice_joined(Graph *g, Id c, const int64_t *start, const int64_t *step
     return n == 1 ? piece[0] : graph_concatenate(g, piece, n, axis);
 }
 
-Id slice_of_pieces(Graph *g, Id c, const int64_t *start, const int64_t *step, const Dim *shape) { return slice_joined(g, c, start, step, shape, false); }
+/* Takes the pieces that x has besides one from `left`, as long as any are left. */
+static void spend_pieces(const Graph *g, Id x, int *left)
+{
+    if (node_at(g, x)->op != OP_concatenate) return;
+    *left -= node_at(g, x)->nin - 1;
+    for (int i = 0; i < node_at(g, x)->nin && *left >= 0; i++) spend_pieces(g, node_in(g, x)[i], left);
+}
+
+/* Number of pieces, also of its pieces; MOST_PIECES + 1: more than that. */
+static int count_pieces(const Graph *g, Id x)
+{
+    int left = MOST_PIECES - 1;
+    spend_pieces(g, x, &left);
+    return left < 0 ? MOST_PIECES + 1 : MOST_PIECES - left;
+}
+
+Id slice_of_pieces(Graph *g, Id c, const int64_t *start, const int64_t *step, const Dim *shape)
+{
+    return slice_joined(g, c, start, step, shape, count_pieces(g, c) <= MOST_PIECES);
+}
 
 /* Whether x can be had in parts without being stored whole: no result of a reduction, a scan or a product that goes on in its kernel. */
 static bool has_parts(const Pass *p, Id x)
@@ -109,20 +129,12 @@ static Id part_of(Pass *p, Id x, int axis, int64_t from, int64_t extent)
 
 /* ---- users of a concatenate ---- */
 
-static int count_pieces(const Graph *g, Id x)
-{
-    int n = 0;
-    if (node_at(g, x)->op != OP_concatenate) return 1;
-    for (int i = 0; i < node_at(g, x)->nin && n <= MOST_PIECES; i++) n += count_pieces(g, node_in(g, x)[i]);
-    return n;
-}
-
 /* Whether the pieces of x, a concatenate of g, are worth kernels of their own. */
 static bool worth_parts(const Graph *g, Id x)
 {
     int n = count_pieces(g, x);
     int64_t size = node_size(g, x);
-    return n <= FEW_PIECES ? size >= SMALL : n <= MOST_PIECES && size >= MIDDLE;
+    return n <= FEW_PIECES ? size >= SMALL : n <= MOST_PIECES && size >= MIDDLE && size / n >= PIECE;
 }
 
 /* The node, of the pieces of its operand number `of`, which is a concatenate; 0: an operand has no parts. */
@@ -202,7 +214,28 @@ static Id slice_pieces(Pass *p, Id id, Id from)
     return r && worth_parts(p->g, r) ? r : 0;
 }
 
-/* Finds the nodes whose users are elementwise, or one reduction that its pieces give; of a concatenate as it was written, also slices and concatenates with
+static void find_reductions(Pass *p)
+{
+    for (Id id = 1; id < p->old->nodes.len; id++) {
+        const Node *n = node_at(p->old, id);
+        p->late[id] = op_info[n->op].kind == KIND_REDUCE;
+        for (int i = 0; i < n->nin; i++) {
+            Id x = node_in(p->old, id)[i];
+            p->reduced[x] |= p->live[id] && op_info[n->op].kind == KIND_REDUCE;
+            p->late[id] |= p->late[x];
+        }
+    }
+}
+
+/* Whether node id meets operand x with what comes from a reduction, that of x perhaps: a softmax of joined rows, which is one kernel over rows that are
+ * stored, and not several over pieces of them. */
+static bool meets_late(const Pass *p, Id id, Id x)
+{
+    for (int i = 0; i < node_at(p->old, id)->nin; i++) if (node_in(p->old, id)[i] != x && p->late[node_in(p->old, id)[i]]) return true;
+    return false;
+}
+
+/* Finds the nodes whose users are elementwise, or reductions that its pieces give; of a concatenate as it was written, also slices and concatenates with
  * such users. What was computed and is then sliced is stored: pieces of pieces would become more with every step of a loop. */
 static void find_apart(Pass *p)
 {
@@ -216,7 +249,7 @@ static void find_apart(Pass *p)
         for (int i = 0; p->live[id] && i < n->nin; i++) {
             Id x = node_in(o, id)[i];
             bool moved = node_at(o, x)->op == OP_concatenate || node_at(o, x)->op == OP_slice;
-            if (kind == KIND_ELEMENTWISE || (reduces && p->uses[x] == 1)) continue;
+            if (reduces || (kind == KIND_ELEMENTWISE && (!p->reduced[x] || !meets_late(p, id, x)))) continue;
             if (moved && p->apart[id] && (n->op == OP_concatenate || (n->op == OP_slice && i == 0))) continue;
             p->apart[x] = false;
         }
@@ -262,11 +295,13 @@ Graph *take_apart(Arena *a, Graph *old)
     if (!is_wanted(old)) return old;
     Graph *g = graph_new(a);
     size_t n = old->nodes.len;
-    Pass p = { .old = old, .g = g, .map = arena_alloc(a, sizeof(Id) * n), .uses = arena_alloc(a, sizeof(uint32_t) * n), .live = arena_alloc(a, n), .apart = arena_alloc(a, n) };
-    if (!g || !p.map || !p.uses || !p.live || !p.apart) return NULL;
+    Pass p = { .old = old, .g = g, .map = arena_alloc(a, sizeof(Id) * n), .uses = arena_alloc(a, sizeof(uint32_t) * n), .live = arena_alloc(a, n), .apart = arena_alloc(a, n),
+               .late = arena_alloc(a, n), .reduced = arena_alloc(a, n) };
+    if (!g || !p.map || !p.uses || !p.live || !p.apart || !p.late || !p.reduced) return NULL;
     g->limit = UINT32_MAX;
     g->keep_joined = true;
     find_uses(&p);
+    find_reductions(&p);
     find_apart(&p);
     for (uint32_t i = 0; i < old->inputs.len; i++) {
         const Node *x = node_at(old, old->inputs.at[i]);

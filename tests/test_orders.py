@@ -223,7 +223,7 @@ def test_orders_asked_for(line):
         assert got.strides == want.strides
 
 
-@pytest.mark.parametrize("line", ["x[[0, -1]]", "x[:, [0, 0]]", "x[..., [0, 1]]", "x[i]", "x[:, i]", "x[i, i]", "x[:, i, i]", "x[i, :, i]", "x[i].T", "x[i, i, i]", "x[[[0, 1], [1, 0]]]", "np.zeros_like(x.T)", "np.ones_like(x[..., [0, -1]])", "np.moveaxis((i := x.astype(int)) - i, 0, -1) + 1",
+@pytest.mark.parametrize("line", ["x[[0, -1]]", "x[:, [0, 0]]", "x[..., [0, 1]]", "x[i]", "x[:, i]", "x[i, i]", "x[:, i, i]", "x[i, :, i]", "x[i].T", "x[i, i, i]", "x[[[0, 1], [1, 0]]]", "np.zeros_like(x.T)", "np.pad(x[:0].swapaxes(0, 2), 1)", "np.pad(x.T, 1)", "np.ones_like(x[..., [0, -1]])", "np.moveaxis((i := x.astype(int)) - i, 0, -1) + 1",
                                   "np.array([x[0], x[-1]]).T[[0, -1]]", "np.take(x, i, 0)", "np.take(x, i, 1)", "x.take(i, -1)", "np.take_along_axis(x, x.argsort(0), 0)", "x.T.copy()",
                                   "np.lib.stride_tricks.sliding_window_view(x, 2, 0).copy().T", "np.lib.stride_tricks.sliding_window_view(x[0, 0], 2).copy().T"])
 def test_results_share_memory_as_in_numpy(line):

@@ -309,7 +309,10 @@ static bool check_index(const Infer *f, int first, uint64_t axes)
         if (input(f, first + k)->dtype != DT_int64
             || !shape_eq(f->g, input_shape(f, first), input(f, first)->rank, input_shape(f, first + k), input(f, first + k)->rank))
             return broken(f, "index arrays that are no int64 or differ in shape");
-        if (dim_hi(f->g, input_shape(f, 0)[d]) == 0 && node_size(f->g, f->in[first]))
+        bool some = true;                                 /* surely: an extent of the run may be 0 */
+        for (int i = 0; i < input(f, first)->rank; i++)
+            some = some && dim_lo(f->g, input_shape(f, first)[i]) > 0;
+        if (some && dim_hi(f->g, input_shape(f, 0)[d]) == 0)
             return refuse(f, ERR_INDEX, "index 0 is out of bounds for axis %d with size 0", d);
     }
     return true;

@@ -131,15 +131,19 @@ static void of_gather(const Order *o, Id id, int64_t *out)
     order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, id), order, out);
 }
 
-/* Whether an array is contiguous in the given order of its axes (NULL: C order), as NumPy's flags say it: axes of one element do not count. */
+/* Whether an array is contiguous in the given order of its axes (NULL: C order), as NumPy's flags say it: axes of one element do not count,
+ * and one without elements is. */
 static bool is_contiguous(const Order *o, Id a, const int8_t *order)
 {
     const Node *n = node_at(o->g, a);
     int64_t want[MAX_RANK];
     order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, a), order, want);
-    for (int d = 0; d < n->rank; d++)
-        if (node_shape(o->g, a)[d] != 1 && want[d] != strides(o, a)[d]) return false;
-    return true;
+    bool same = true, empty = false;
+    for (int d = 0; d < n->rank; d++) {
+        same = same && (node_shape(o->g, a)[d] == 1 || want[d] == strides(o, a)[d]);
+        empty = empty || node_shape(o->g, a)[d] == 0;
+    }
+    return same || empty;
 }
 
 /* np.pad makes an array in Fortran order of one that is in Fortran order and not in C order, and else one in C order. */

@@ -201,7 +201,7 @@ static PyObject *prim_pad(PyObject *m, PyObject *const *args, Py_ssize_t n)
     PyObject *r = NULL;
     if (x && prim_ints(args[2], before) == tracer_rank(x) && prim_ints(args[3], after) == tracer_rank(x)) {
         Id fill = value_for_store(t, args[1], tracer_dtype(x), NULL, 0);
-        r = fill ? tracer_array(t, graph_pad(t->graph, node, fill, before, after), tracer_layout(x)) : NULL;
+        r = fill ? tracer_array(t, graph_pad(t->graph, node, fill, before, after), node_size(t->graph, node) ? tracer_layout(x) : LAYOUT_C) : NULL;
     } else if (x && !PyErr_Occurred())
         PyErr_SetString(PyExc_ValueError, "pad() needs two margins per axis");
     Py_XDECREF(x);

@@ -184,3 +184,49 @@ def test_a_convolution_added_to_its_own_argument():
     x, w = sample((2, 8, 15, 17), "float64", 1), sample((8, 8, 3, 3), "float64", 2)
     want = x + reference(x, w, (1, 1), [(1, 1)] * 2, (1, 1), 1)
     np.testing.assert_allclose(pyxla.jit(f)(x.copy(), w), want, rtol=1e-12, atol=1e-12)
+
+
+def windows(x, *shape):
+    return np.lib.stride_tricks.sliding_window_view(x, shape, axis=tuple(range(x.ndim - len(shape), x.ndim)))
+
+
+TAPS = {
+    "moving sum": lambda x, w: windows(x, 5).sum(-1),
+    "moving mean, every other": lambda x, w: windows(x, 4)[..., ::2, :].mean(-1),
+    "box": lambda x, w: windows(x, 3, 3).sum((-2, -1)),
+    "box of 25": lambda x, w: windows(x, 5, 5).mean((-2, -1)),
+    "26 are a loop": lambda x, w: windows(x, 2, 13).sum((-2, -1)),
+    "weighted": lambda x, w: (windows(x, 3, 3) * w[:3, :3]).sum((-2, -1)),
+    "of squares": lambda x, w: ((windows(x, 1, 7) - w[0, 0]) ** 2).sum((-2, -1)),
+    "of a dear function": lambda x, w: (np.exp(windows(x, 3, 3)) * w[:3, :3]).sum((-2, -1)),
+    "of windows along one axis": lambda x, w: (windows(x, 3, 3) * w[:3, :3]).sum(-2),
+    "einsum": lambda x, w: np.einsum("...ij,ij->...", windows(x, 3, 5), w),
+    "window twice": lambda x, w: (windows(x, 3) * windows(x, 3)[..., ::-1]).sum(-1),
+    "beside": lambda x, w: (windows(x, 3).sum(-1), windows(x, 3).max(-1), x.sum()),
+    "keepdims": lambda x, w: windows(x, 3).sum(-1, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("shape", [(200, 150), (3, 130, 90), (40, 30)], ids=str)
+@pytest.mark.parametrize("name", TAPS)
+def test_sums_over_small_windows(name, shape, dtype):
+    x, w = sample(shape, dtype, 1), sample((3, 5), dtype, 2)
+    tolerance = {"rtol": 1e-5, "atol": 1e-4} if dtype == "float32" else {"rtol": 1e-13, "atol": 1e-12}
+    check(TAPS[name], x / 8 if dtype != "int32" else x, w, **tolerance)
+
+
+def test_a_filter_makes_no_windows():
+    x, w = sample((200, 300), "float32", 1), sample((3, 3), "float32", 2)
+    for f in (TAPS["weighted"], TAPS["of squares"], TAPS["box of 25"], lambda x, w: nn.conv(x[None, None], w[None, None])):
+        assert pyxla.jit(f).lower(x, w).compile().workspace_bytes == 0
+
+
+@pytest.mark.parametrize("step", [2, 3, 4, -2, -4])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint16", "bool"])
+def test_the_rest_of_a_row_with_a_stride(step, dtype):
+    """Its last elements stand at the very end of memory that may be read."""
+    f = pyxla.jit(lambda x: np.where(x, x, x) if dtype == "bool" else x + x)
+    for n in range(1, 140):
+        x = sample((n,), dtype, n)[::step]
+        assert np.array_equal(f(x), x if dtype == "bool" else x + x)

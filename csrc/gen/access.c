@@ -459,8 +459,20 @@ static LLVMValueRef load_by_lane(Gen *g, Place *p)
 static bool shuffles(const Gen *g, const Place *p)
 {
     int64_t size = dtype_info[p->dt].bytes, step = p->bytes / size;
-    return !is_complex(p->dt) && p->literal && !p->offsets && !g->mask && !g->k->checked && p->bytes % size == 0 && g->e.lanes >= MAX_SHUFFLED_STRIDE
+    bool masks = !g->mask || (step > 0 && g->e.level == CPU_AVX512 && g->e.lanes <= 64 / (unsigned)size);
+    return !is_complex(p->dt) && p->literal && !p->offsets && masks && !g->k->checked && p->bytes % size == 0 && g->e.lanes >= MAX_SHUFFLED_STRIDE
            && step >= -MAX_SHUFFLED_STRIDE && step <= MAX_SHUFFLED_STRIDE;
+}
+
+/* Consecutive elements from `start` on, of those that the active lanes step over. */
+static LLVMValueRef load_part(Gen *g, const Place *p, LLVMValueRef ptr, int64_t start, int64_t span)
+{
+    LLVMBuilderRef b = g->e.b;
+    LLVMTypeRef type = memory_type(g, p->dt, g->e.lanes);
+    if (!g->mask) return raw_load(g, type, ptr);
+    LLVMValueRef last = LLVMBuildMul(b, LLVMBuildSub(b, g->active, int64_const(g, 1), ""), int64_const(g, span), "");
+    LLVMValueRef inside = LLVMBuildICmp(b, LLVMIntSLE, lane_numbers(g), v_splat(&g->e, LLVMBuildSub(b, last, int64_const(g, start), "")), "");
+    return masked(g, "llvm.masked.load", type, ptr, inside, LLVMConstNull(type), 1);
 }
 
 /* step vector loads cover the elements; the last one ends with the last element. A lane's element is taken from the last load that has it. */
@@ -468,11 +480,10 @@ static LLVMValueRef load_shuffled(Gen *g, const Place *p)
 {
     LLVMBuilderRef b = g->e.b;
     int64_t size = dtype_info[p->dt].bytes, step = p->bytes / size, lanes = g->e.lanes, span = (step < 0 ? -step : step);
-    LLVMTypeRef type = memory_type(g, p->dt, g->e.lanes);
     LLVMValueRef low = step < 0 ? byte_offset(g, p->ptr, int64_const(g, p->bytes * (lanes - 1))) : p->ptr, all = NULL, take[256];
     for (int64_t c = 0; c < span; c++) {
-        int64_t start = c < span - 1 ? c * lanes : (lanes - 1) * span + 1 - lanes;
-        LLVMValueRef part = raw_load(g, type, byte_offset(g, low, int64_const(g, start * size)));
+        int64_t start = c < span - 1 || g->mask ? c * lanes : (lanes - 1) * span + 1 - lanes;
+        LLVMValueRef part = load_part(g, p, byte_offset(g, low, int64_const(g, start * size)), start, span);
         for (int64_t i = 0; i < lanes; i++) {
             int64_t at = (step < 0 ? lanes - 1 - i : i) * span - start;
             take[i] = LLVMConstInt(g->i32, (uint64_t)(at >= 0 && at < lanes ? lanes + at : i), 0);

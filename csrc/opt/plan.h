@@ -101,6 +101,8 @@ Graph *take_apart(Arena *a, Graph *g);
 void host_set_selection(int64_t positions, int64_t selected);
 /* A gather of a vector in memory at the positions of a mask, as a call of the latter; 0: it is none. */
 Id host_selected(Graph *g, const Id *in, int nin);
+/* taps.c: the reduce_sum node as a sum of slices, if it is over a window of a few elements; else 0. */
+Id sum_of_taps(Graph *g, Id sum);
 /* Graph -> simplified Graph in arena a (passes.def order), for a target if that is not NULL; outputs, checks and input numbers are kept. NULL with an
  * error in a's Err. */
 Graph *simplify(Arena *a, const Graph *g, const Target *target);

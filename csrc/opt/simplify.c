@@ -267,6 +267,15 @@ static Id sum_of_zeros(Graph *g, Id x, const int64_t *attr)
     return graph_reduce(g, OP_reduce_sum, node_in(g, x)[0], (uint64_t)attr[0], 0);
 }
 
+/* The sum r, or that of x, over a window of a few elements; else r. */
+static Id taps(Graph *g, const Node *n, Id x, const int64_t *attr, Id r)
+{
+    if (!r && n->op == OP_reduce_sum) r = graph_reduce(g, OP_reduce_sum, x, (uint64_t)attr[0], 0);
+    if (!r || node_at(g, r)->op != OP_reduce_sum) return r;
+    Id sum = sum_of_taps(g, r);
+    return sum || g->err->kind ? sum : r;
+}
+
 static Id rebuild(Pass *p, Id id)
 {
     const Node *n = node_at(p->old, id);
@@ -282,6 +291,7 @@ static Id rebuild(Pass *p, Id id)
     if (n->op == OP_dot && !r && p->target && p->target->vnni) r = dot_of_bytes(g, in[0], in[1]);
     if (n->op == OP_reduce_sum) r = sum_of_products(p, id, in[0]);
     if (n->op == OP_reduce_sum && !r) r = sum_of_zeros(g, in[0], attr);
+    if ((n->op == OP_reduce_sum || n->op == OP_dot) && (p->uses[id] != 1 || !p->user[id] || node_at(p->old, p->user[id])->op != OP_reduce_sum)) r = taps(g, n, in[0], attr, r);
     if (!r && op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
     if (n->op == OP_reduce_var && !(r = var_unit(g, in[0], attr))) r = var_by_rows(g, in[0], attr);
     if (n->op == OP_pad) r = pad_pieces(g, in[0], in[1], attr);

@@ -26,8 +26,8 @@ STATUS = Path("/proc/self/status")
 def steady(call, seconds, once):
     """The shortest time of a call in seconds, and the part of the time that this process had its core for itself.
 
-    `once` is at most how long one takes. Batches of at least 20 us, for `seconds` and at least 5 times (calls so long that this takes ten times `seconds`: as often as these
-    hold, once at least); four times as long where other work takes the core away.
+    `once` is at most how long one takes. Batches of at least 20 us, for `seconds` and at least 5 times (calls so long that this takes
+    ten times `seconds`: as often as these hold, once at least); four times as long where other work takes the core away.
     """
     clock, cpu = time.perf_counter, time.process_time
     if once < 0.1:

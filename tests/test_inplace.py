@@ -349,3 +349,17 @@ def test_a_part_of_an_older_version_is_read_after_its_memory_was_written_to(star
 """, space)
     for shape in ((2, 3), (3, 3), (2, 8, 4), (4, 5)):
         check(space["f"], np.arange(float(np.prod(shape))).reshape(shape))
+
+
+def test_copies_of_borders_are_one_launch_beside_large_arrays():
+    """What takes less time than a launch is merged with its like, however large the arrays are."""
+    def heat(u):
+        u = u.copy()
+        for _ in range(10):
+            u[1:-1, 1:-1] += 0.2 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4.0 * u[1:-1, 1:-1])
+        return u
+
+    u = np.random.default_rng(0).standard_normal((128, 128))
+    compiled = pyxla.jit(heat).lower(u).compile()
+    assert compiled.plan.count("\nlaunch ") <= 20
+    np.testing.assert_array_equal(pyxla.jit(heat)(u), heat(u))

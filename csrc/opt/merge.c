@@ -1,4 +1,5 @@
-/* Small launches in a row become one kernel of one grid point: where all arrays fit the L1 cache, a call should cost one launch.
+/* Small launches in a row become one kernel of one grid point: where all arrays fit the L1 cache, a call should cost one launch. So do
+ * those that hardly do anything beside large arrays.
  *
  * Each kernel's grid FORs become ordinary ones, inside a FOR of one trip that gives it a body of its own; temporaries that only the
  * merged kernels see become scratch. A region of more values than a compile is worth is cut at the period of its kernels, so that
@@ -10,6 +11,7 @@ enum {
     REGION_BYTES = 32 * 1024,
     REGION_VALS = 600,
     SMALL_NS = 5000,
+    TINY_NS = 200,               /* some launches' cost, whatever the size of the arrays: copies of borders */
 };
 
 typedef struct { uint32_t array, word; Id memory; bool written; int64_t bytes; } Merged;
@@ -39,7 +41,7 @@ static bool is_small(const Merge *m, const Draft *d)
     if (d->host || d->ns > SMALL_NS || d->scratch > REGION_BYTES) return false;
     for (uint32_t i = 0; i < d->patches.len; i++) bytes += m->b->at.at[memory_of(m, &d->patches.at[i])].bytes;
     for (uint32_t i = 0; i < d->kernel->stmts.len; i++) if (d->kernel->stmts.at[i].kind == STMT_DOT || d->kernel->stmts.at[i].kind == STMT_TRANSPOSE) return false;
-    return bytes <= REGION_BYTES;
+    return bytes <= REGION_BYTES || d->ns <= TINY_NS;
 }
 
 static bool region_new(Region *r, Merge *m, Drafts *out)
@@ -105,7 +107,7 @@ static uint32_t merged_array(Region *r, const Merge *m, const Draft *d, const Ar
         r->k->arrays.at[known->array].written |= a->written;
         return known->array;
     }
-    bool local = !m->fixed[memory] && m->first[memory] > from && m->last[memory] <= to;
+    bool local = !m->fixed[memory] && m->b->at.at[memory].bytes <= REGION_BYTES && m->first[memory] > from && m->last[memory] <= to;
     Array array = { .kind = local ? ARRAY_SCRATCH : ARRAY_OPERAND, .dtype = a->dtype, .written = a->written, .swapped = a->swapped, .ordered = true,
                     .arg = a->arg + (int32_t)words };
     if (local) {

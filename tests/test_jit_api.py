@@ -428,10 +428,10 @@ def test_loading_twice_is_refused():
 def test_import_is_cheap():
     """Neither LLVM nor threads, and of pyxla and Python little, before they are needed."""
     code = "import numpy, os, sys; before, threads = set(sys.modules), len(os.listdir('/proc/self/task')); import pyxla\n" \
-           "print(len(os.listdir('/proc/self/task')) - threads, *sorted(set(sys.modules) - before), open('/proc/self/maps').read())"
+           "print(len(os.listdir('/proc/self/task')) - threads, *sorted(set(sys.modules) - before), end='\\n'); print(open('/proc/self/maps').read())"
     threads, rest = run(code).stdout.split(" ", 1)
     modules, maps = rest.split("\n", 1)[0].split(), rest
-    assert threads == "0" and "LLVM" not in maps and "_gen.so" not in maps and len(modules) < 30
+    assert threads == "0" and "LLVM" not in maps and "_gen.so" not in maps and len(modules) < 28, modules
     assert not {"pyxla._np", "pyxla._capture", "pyxla._creation", "pyxla._errors", "inspect", "dis", "subprocess", "ctypes", "scipy"} & set(modules)
 
 

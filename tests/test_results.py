@@ -334,6 +334,21 @@ def test_views_by_layout_are_written_through(make, layout):
         np.testing.assert_array_equal(x, y)
 
 
+def test_a_permuted_result_is_the_base_of_the_others():
+    f = pyxla.jit(lambda x: (v := np.copy(x, order="F"), v[0], v.T[1:], v.ravel("F"), v[..., None]))
+    for _ in range(3):
+        before = pyxla.memory_info().in_use
+        v, *parts = f(X)
+        assert v.base is None and v.flags.owndata and all(p.base is v for p in parts)
+        v[0, 1] = 9
+        del v
+        assert parts[0][1] == parts[2][2] == 9 and parts[1][0, 0] == 9
+        del parts
+        assert pyxla.memory_info().in_use == before
+    a, b, c = pyxla.jit(lambda x: ((y := x + 1)[0], y.T, y))(X)
+    assert c.flags.owndata and a.base is c and b.base is c
+
+
 def test_permuted_results_own_their_memory():
     f = pyxla.jit(lambda x: ((x + 1).T, (x * 2).T[None]))
     for _ in range(3):

@@ -190,7 +190,8 @@ static bool result_local(Trace *t, Tracer *x, TraceResult *out)
         c->output = add_output(t, c->node);
     *out = (TraceResult){.kind = x->map ? RESULT_NEW_VIEW : RESULT_NEW, .output = c->output};
     out->contiguous = c->layout == LAYOUT_C || (x->map && v.flat);
-    out->alone = x->map && c->results < 2;
+    out->owner = x->map && !c->owned && permuted(x);
+    c->owned |= out->owner;
     return !x->map || (out->view = new_view(t, &v));
 }
 
@@ -307,8 +308,11 @@ static void count_results(Trace *t, PyObject *const *leaves, int n, TraceResult 
         if (is_tracer(leaves[k]) && ((Tracer *)leaves[k])->kind == TRACER_ARRAY)
             ((Tracer *)leaves[k])->cell->results++;
     for (int k = n; k-- > 0;)
-        if (!again(t, leaves, k, out))
+        if (!again(t, leaves, k, out)) {
             out[k] = (TraceResult){.kind = RESULT_OBJECT};
+            if (is_tracer(leaves[k]) && ((Tracer *)leaves[k])->kind == TRACER_ARRAY)
+                ((Tracer *)leaves[k])->cell->owned |= !settled(t, (Tracer *)leaves[k]).map;
+        }
 }
 
 /* The array that NumPy made in this trace which owns an array's memory. */

@@ -103,6 +103,8 @@ PyObject *result_permuted(const View *v, PyArrayObject *base)
     from->mem_handler = NULL;
     PyArray_ENABLEFLAGS((PyArrayObject *)r, NPY_ARRAY_OWNDATA);
     PyArray_CLEARFLAGS(base, NPY_ARRAY_OWNDATA);
+    if (PyArray_SetBaseObject(base, Py_NewRef(r)) < 0)    /* so that further views of base have r for their base */
+        Py_CLEAR(r);
     return r;
 }
 

@@ -9,7 +9,7 @@ PyObject *result_array(const Output *o, const int64_t *stride);
 PyObject *result_over(const Output *o, const int64_t *stride, PyArrayObject *base);
 /* NumPy's view of a base. */
 PyObject *result_view(const View *v, PyArrayObject *base);
-/* The same where the view is all of a new array with its axes permuted: it takes the memory over and has no base. */
+/* The same where the view is all of a new array with its axes permuted: it takes the memory over, and is the base of base. */
 PyObject *result_permuted(const View *v, PyArrayObject *base);
 /* Whether two arrays share an element; a pair of which that is too hard to tell counts as sharing. */
 bool arrays_share(PyArrayObject *a, PyArrayObject *b);

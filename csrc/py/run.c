@@ -243,7 +243,7 @@ static PyObject *make_result(const TraceResult *res, const Entry *e, const Recor
     case RESULT_NEW: return make_new(res, e, f);
     case RESULT_INPUT: return Py_NewRef(returned_input(e, (uint32_t)res->input, r));
     case RESULT_INPUT_VIEW: return result_view(res->view, viewed_input(e, (uint32_t)res->input, r));
-    case RESULT_NEW_VIEW: return (res->alone ? result_permuted : result_view)(res->view, (PyArrayObject *)f->array[res->output]);
+    case RESULT_NEW_VIEW: return (res->owner ? result_permuted : result_view)(res->view, (PyArrayObject *)f->array[res->output]);
     case RESULT_NEW_STEPS: return make_steps(res, f, made);
     case RESULT_REGISTER: return Py_NewRef(regs->at[res->input]);
     case RESULT_OBJECT: return Py_NewRef(res->object);

@@ -59,7 +59,7 @@ typedef struct {
     bool contiguous;            /* NEW, NEW_VIEW: NumPy's array is C-contiguous whatever the arguments' layouts are, or is to be */
     bool numpy_scalar;          /* NEW: a 0-d result that NumPy returns as a scalar */
     bool python_number;         /* NEW: ... and Python as an int or float */
-    bool alone;                 /* NEW_VIEW: nothing else shows the array, whose axes it permutes */
+    bool owner;                 /* NEW_VIEW: all of the array with its axes permuted, and the first such result where none is the array itself */
     View *view;                 /* *_VIEW; in the arena */
     ViewStep *steps;            /* NEW_STEPS; in the arena */
     uint32_t nsteps;

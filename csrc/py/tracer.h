@@ -30,6 +30,7 @@ struct Cell {
     bool frozen;                  /* an array with a run-time extent that has what NumPy makes a view of, or is one */
     const int64_t *stride;        /* bytes, of an input that is not C-contiguous; else NULL */
     int results, output;          /* while finishing: results that show this array, its graph output (-1: none yet) */
+    bool owned;                   /* while finishing: one of them is the array itself, or takes its memory over */
     Cell *origin;                 /* this shows a part of it as it was, which NumPy may show as it is; counted in its views[origin_as] */
     uint8_t origin_as;            /* INPUTS: a copy in NumPy too if the inputs are contiguous; UNKNOWN: a view in NumPy */
     PyObject *through;            /* of a snapshot that may be stored into: called with its new value, it stores that into what the snapshot shows */

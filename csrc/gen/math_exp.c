@@ -171,13 +171,14 @@ LLVMValueRef emit_expm1(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMV
     ExpParts x = exp_parts(e, dt, wide ? clamp(e, dt, a, -50, 710) : clamp(e, dt, a, -25, 89));
     Value r = x.r.hi, half = v_f(e, dt, .5);
     Value q = wide ? v_poly(e, dt, r, expm1_c64, 10) : v_poly(e, dt, r, expm1_c32, 5);
-    Value square = v_fmul(e, r, r);
-    Two p = two_fast_sum(e, r, v_fmul(e, square, v_madd(e, r, q, half)));
-    p.lo = v_fadd(e, p.lo, x.r.lo);
+    Value cube = v_fmul(e, v_fmul(e, r, r), r);
+    Two p = two_fast_sum(e, r, v_fmul(e, v_fmul(e, r, half), r));
+    p.lo = v_fadd(e, p.lo, v_madd(e, cube, q, x.r.lo));
     Dtype idt = v_bits_dtype(dt);
     Value s = power_of_two(e, dt, (Nearest){x.n.n, v_sub(e, x.n.bits, v_i(e, idt, 1))});
-    Two sum = two_fast_sum(e, v_fsub(e, s, half), v_fmul(e, s, p.hi));
-    Value y = v_fadd(e, sum.hi, v_madd(e, s, p.lo, sum.lo));
+    Value less = v_fsub(e, s, half), lost = v_fsub(e, v_fsub(e, s, less), half);       /* 2^53 - 1/2 rounds */
+    Two sum = two_fast_sum(e, less, v_fmul(e, s, p.hi));
+    Value y = v_fadd(e, sum.hi, v_madd(e, s, p.lo, v_fadd(e, sum.lo, lost)));
     Value tiny = v_fcmp(e, LLVMRealOLT, v_fabs(e, a), v_f(e, dt, wide ? 0x1p-60 : 0x1p-30));
     return v_select(e, tiny, a, v_fmul(e, y, v_f(e, dt, 2)));     /* -0; s p may round a denormal */
 }

@@ -95,10 +95,13 @@ Reduced log_reduce(Emit *e, Dtype dt, Value u)
 
 Value log_reduced(Emit *e, Dtype dt, Reduced r, Value f) { return log_of_rest(e, dt, &base_e, r.u, r.k, r.index, f); }
 
-static Value log_by_series(Emit *e, Dtype dt, const Base *b, Value k, Value f)
+/* k log_b 2 + log_b(1 + f); low, or NULL: what f lost to rounding, in a base of e. */
+static Value log_by_series(Emit *e, Dtype dt, const Base *b, Value k, Value f, Value low)
 {
     const Constant *two = &b->two[row_of(dt)];
     Two base = {v_fmul(e, k, v_f(e, dt, two->hi)), v_fmul(e, k, v_f(e, dt, two->lo))};
+    if (low)
+        base.lo = v_fadd(e, base.lo, v_fsub(e, low, v_fmul(e, low, f)));
     if (b->natural || !row_of(dt))
         return log_sum(e, dt, b, base, f, log_rest(e, dt, f));
     Value half, cubes = log_cubes(e, dt, f, &half);     /* of f - f^2/2 in two parts the factor sees both: in one it costs 0.4 ulp near sqrt 2 */
@@ -111,7 +114,7 @@ static Value log_value(Emit *e, Dtype dt, const Base *b, Value x)
     if (has_tables(e))
         return log_by_table(e, dt, b, x);
     Mantissa parts = mantissa(e, dt, x);
-    return log_special(e, dt, log_by_series(e, dt, b, parts.k, v_fsub(e, parts.m, v_f(e, dt, 1))), x);
+    return log_special(e, dt, log_by_series(e, dt, b, parts.k, v_fsub(e, parts.m, v_f(e, dt, 1)), NULL), x);
 }
 
 LLVMValueRef emit_log(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
@@ -132,16 +135,17 @@ LLVMValueRef emit_log10(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMV
     return is_narrow(e, dt) ? through_float64(e, emit_log10, a, NULL) : log_value(e, dt, &base_10, a);
 }
 
-/* f = (1 + x) 2^-k - 1 = x 2^-k + (2^-k - 1), in which only the last addition rounds; x itself where k is 0. 2^-k may be denormal,
- * so it is a quarter of a normal power. */
+/* f = (1 + x) 2^-k - 1 = x 2^-k + (2^-k - 1), in which only the last addition rounds, and what it loses is half a unit near 1/2; x itself
+ * where k is 0. 2^-k may be denormal, so it is a quarter of a normal power. */
 static Value log1p_by_series(Emit *e, Dtype dt, Value x, Value u)
 {
     Mantissa parts = mantissa(e, dt, u);
     Nearest down = nearest(e, dt, v_fsub(e, v_f(e, dt, 2), parts.k));
     Value power = v_fmul(e, power_of_two(e, dt, down), v_f(e, dt, .25));
-    Value f = v_fadd(e, v_fmul(e, x, power), v_fsub(e, power, v_f(e, dt, 1)));
+    Value first = v_fmul(e, x, power), second = v_fsub(e, power, v_f(e, dt, 1)), f = v_fadd(e, first, second);
+    Value part = v_fsub(e, f, first), low = v_fadd(e, v_fsub(e, first, v_fsub(e, f, part)), v_fsub(e, second, part));
     f = v_select(e, is_zero(e, dt, parts.k), x, f);
-    return log_special(e, dt, log_by_series(e, dt, &base_e, parts.k, f), u);
+    return log_special(e, dt, log_by_series(e, dt, &base_e, parts.k, f, low), u);
 }
 
 /* By table f = x c + (c - 1), c the inverse, of which the latter is exact where it matters. */

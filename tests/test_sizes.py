@@ -26,7 +26,7 @@ FORMS = [
     "np.maximum.accumulate(x[x > 0] - x[x > 0][::-1] * 1j)", "np.cumprod(x[x > 0] * 1j)", "np.minimum.accumulate(x[x > 0][None] * 1j)",
     "np.concatenate([x[x > 0], [1.0], x[x > 0]]).ravel()", "np.pad(np.argwhere(x > 0), 1).ravel()", "x[x > 0][:, None][:, [True]]",
     "np.add(np.flatnonzero(x > 0), np.where(np.diff(x[x > 100]) > 0)[-1])",
-    "np.stack([x[x > 0], x[x > 0] * 2])", "x[:0].reshape(4, 0)[:, :x[x > 0].size].sum()", "x[:0].reshape(4, 0)[-2:, :x[x > 0].size] + 1", "np.stack([np.sort(x)[x > 0], x[~(x <= 0)]])", "np.column_stack([np.flatnonzero(x > 0), x[~(x <= 0)]])", "np.vstack([x[x > -9], x])",
+    "np.where(np.unique(x).shape[0], x.astype('f2'), x[x > 0].size)", "np.stack([x[x > 0], x[x > 0] * 2])", "x[:0].reshape(4, 0)[:, :x[x > 0].size].sum()", "x[:0].reshape(4, 0)[-2:, :x[x > 0].size] + 1", "np.stack([np.sort(x)[x > 0], x[~(x <= 0)]])", "np.column_stack([np.flatnonzero(x > 0), x[~(x <= 0)]])", "np.vstack([x[x > -9], x])",
     "np.concatenate([x[None, x > -9], x[None]])", "np.broadcast_to(x[x > 0], (2, x[~(x <= 0)].size))", "np.broadcast_to(x, (2, x[x > -9].size)).sum(0)", "np.broadcast_to(x[x > -9], x.shape)",
     "np.searchsorted(np.sort(x[x > 0]), x)", "np.searchsorted(np.sort(x[x > 0]), x[x < 0.5], 'right')", "np.searchsorted(x[x > 100], x)",
 ]

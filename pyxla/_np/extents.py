@@ -36,6 +36,9 @@ class Number:
         return getattr(ufunc, method)(*[x.value if isinstance(x, Number) else x for x in inputs], **kwargs)
 
     def __array_function__(self, function, types, args, kwargs):
+        own = _core._functions.get(function)
+        if own and any(map(_core.is_tracer, args)):      # as it is called where the tracer comes first: a number yields to the array's dtype
+            return own(*args, **kwargs)
         return function(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
 
     def __divmod__(self, other):

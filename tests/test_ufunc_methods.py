@@ -1,4 +1,5 @@
 """The methods of every ufunc of NumPy's (reduce, accumulate, reduceat, outer, at) in every form, jitted and not."""
+import itertools
 import warnings
 
 import numpy as np
@@ -91,3 +92,12 @@ def test_a_scan_begins_with_the_element_itself(dtype):
     with np.errstate(divide="ignore"):
         for want, got in zip(f(x), pyxla.jit(f)(x)):
             assert want.tobytes() == got.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_differences_of_zeros_have_numpys_sign(dtype):
+    x = np.array(list(itertools.product([0.0, -0.0, 1.0, -1.0], repeat=4)), dtype)
+    for f in (lambda x: np.subtract.reduce(x, axis=1), lambda x: np.subtract.reduce(x, axis=1, initial=-0.0)):
+        got, want = pyxla.jit(f)(x), f(x)
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))

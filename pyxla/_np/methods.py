@@ -116,7 +116,7 @@ def joined(ufunc, x, axes, first, where):
         first = identity(ufunc, x.dtype, None)
     if ufunc.__name__ == "subtract":                    # x0 - (x1 + x2 + ...)
         head, rest = (x[0], x[1:]) if first is None else (first, x)
-        return np.subtract(head, _core.reduce("sum", rest, (0,))) if rest.shape[0] else _core.copy(head)
+        return without(head, rest) if rest.shape[0] else _core.copy(head)
     if ufunc.__name__ == "logical_xor":
         r = np.not_equal(_core.reduce("sum", array(x, INT), (0,)) & 1, 0)
     elif ufunc.__name__ in ASSOCIATIVE:
@@ -126,6 +126,15 @@ def joined(ufunc, x, axes, first, where):
     else:
         return in_order(ufunc, x, first, None)
     return r if first is None else ufunc(first, r)
+
+
+def without(head, rest):
+    """head - rest[0] - rest[1] ..., which is -0.0 only where all of the rest are +0.0."""
+    r = np.subtract(head, _core.reduce("sum", rest, (0,)))
+    if r.dtype.kind != "f":
+        return r
+    other = _core.reduce("any", np.logical_or(np.not_equal(rest, 0), np.signbit(rest)), (0,))
+    return _core.where(np.logical_and(np.equal(r, 0), other), array(0, r.dtype), r)
 
 
 def identity(ufunc, dtype, why):

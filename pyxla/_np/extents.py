@@ -37,7 +37,7 @@ class Number:
 
     def __array_function__(self, function, types, args, kwargs):
         own = _core._functions.get(function)
-        if own and any(map(_core.is_tracer, args)):      # as it is called where the tracer comes first: a number yields to the array's dtype
+        if own and any(map(_core.is_tracer, args)):      # as where the tracer comes first: a number yields to its dtype
             return own(*args, **kwargs)
         return function(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
 

@@ -449,7 +449,8 @@ def test_many_small_products(dtype, m, k, n):
 
 def test_small_products_and_what_is_around_them():
     a, b = sample((50, 6, 7), "float32", 1), sample((50, 7, 5), "float32", 2)
-    for f in (lambda a, b: np.maximum(a @ b, 0), lambda a, b: np.exp(a) @ b, lambda a, b: (a @ b).sum((0, 1)), lambda a, b: (a @ b, (a @ b).max(-1)), lambda a, b: np.einsum("bik,bkj->bji", a, b)):
+    for f in (lambda a, b: np.maximum(a @ b, 0), lambda a, b: np.exp(a) @ b, lambda a, b: (a @ b).sum((0, 1)), lambda a, b: (a @ b, (a @ b).max(-1)), lambda a, b: ((a @ b) ** 2).sum((1, 2)),
+              lambda a, b: (a @ b) * b[:, :1] + a[0, 0, 0], lambda a, b: (lambda e: e / e.sum(-1, keepdims=True))(np.exp(a @ b)), lambda a, b: np.einsum("bik,bkj->bji", a, b)):
         check(f, a, b, rtol=1e-5, atol=1e-5)
     for k in (1, 11, 13, 16):
         check(lambda a, b: (a @ b) * 2, sample((14, k), "float64", 1), sample((k, 15), "float64", 2), **close("float64", k))

@@ -81,7 +81,7 @@ static bool is_stored(const Graph *g, Id id, bool last)
     return node_at(g, id)->op == OP_input || kind == KIND_DOT || kind == KIND_REDUCE;
 }
 
-/* Whether product `id` of the old graph is many small ones, of matrices that lie in memory and for a result that does: each is made in registers. */
+/* Whether product `id` of the old graph is many small ones of matrices that lie in memory: each is made in registers. */
 static bool is_batch(const Pass *p, Id id, Id a, Id b)
 {
     const Node *n = node_at(p->old, id);
@@ -90,8 +90,7 @@ static bool is_batch(const Pass *p, Id id, Id a, Id b)
     if (shape[n->rank - 2] < 2 || shape[n->rank - 1] < 2 || k < 2 || dtype_info[n->dtype].kind != DKIND_FLOAT) return false;
     if (shape[n->rank - 2] > DOT_SMALL || shape[n->rank - 1] > DOT_SMALL || k > DOT_SMALL) return false;
     for (int d = 0; d < n->rank - 2; d++) many *= shape[d];
-    bool computes = p->uses[id] == 1 && p->user[id] && op_info[node_at(p->old, p->user[id])->op].kind == KIND_ELEMENTWISE;
-    return many >= DOT_MANY && !computes && is_stored(p->g, a, false) && is_stored(p->g, b, true);
+    return many >= DOT_MANY && is_stored(p->g, a, false) && is_stored(p->g, b, true);
 }
 
 /* Whether product `id` of the old graph is added up over a window of its right operand, now b: a convolution to many outputs, however small the

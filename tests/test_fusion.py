@@ -164,6 +164,22 @@ def test_steps_over_a_torus_store_one_array_each():
     assert np.array_equal(pyxla.jit(f)(u), f(u))
 
 
+NUMBERS_OF_ROWS = [5, 6, 7, 9, 16, 17, 31, 63, 64, 100, 127, 128, 199]
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x.var(0), lambda x: (x - x.mean()) / x.std(), lambda x: layer_norm(x.T.copy()) * 3, lambda x: ((x - 1) ** 2).mean(), lambda x: x.std(0, ddof=1),
+    lambda x: np.abs(x - x.mean(0)) / len(x),
+])
+def test_kernels_do_not_know_the_number_of_elements(f):
+    jitted, numpys = pyxla.jit(f), f
+    for n in NUMBERS_OF_ROWS:
+        x = arr(n, 30, dtype="float64")
+        np.testing.assert_allclose(jitted(x), numpys(x), 1e-10, 1e-12)
+    kernels = len(re.findall(r"^kernel \d+:", jitted.lower(x).compile().as_text(), re.M))
+    assert jitted.cache_info().compiled <= 4 * kernels
+
+
 @pytest.mark.parametrize("n", [300, 100_000])
 def test_a_chain_of_concatenates_and_slices_writes_each_element_once(n):
     a, b, *more = (arr(n) for _ in range(12))

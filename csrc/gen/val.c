@@ -127,7 +127,8 @@ Level val_level(Gen *g, uint32_t val)
     Level l = {.stamp = s->stamp};
     switch ((ValKind)v->kind) {
     case VAL_NONE:
-    case VAL_CONST: break;
+    case VAL_CONST:
+    case VAL_WORD: break;
     case VAL_LOAD: level_load(g, &l, v->a); break;
     case VAL_AXIS:
         for (int d = 2; d <= g->depth; d += 2)
@@ -170,6 +171,17 @@ static LLVMValueRef constant(Gen *g, const Val *v, unsigned lanes)
     LLVMValueRef r = dtype_info[v->dtype].kind == DKIND_FLOAT ? v_fbits(&g->e, v->dtype, (uint64_t)bits)
                    : v_i(&g->e, v->dtype, dtype_info[v->dtype].kind == DKIND_BOOL ? (bits & 255) != 0 : bits);
     g->e.lanes = outer;
+    return r;
+}
+
+/* The number whose bits a word of args holds. */
+static LLVMValueRef number_word(Gen *g, const Val *v)
+{
+    LLVMValueRef word = arg_word(g, (int32_t)v->a);
+    Moved m = scope_enter(g, 0, 0);
+    LLVMValueRef bits = v->dtype == DT_float32 ? LLVMBuildTrunc(g->e.b, word, g->i32, "") : word;
+    LLVMValueRef r = LLVMBuildBitCast(g->e.b, bits, v_scalar_type(&g->e, v->dtype), "");
+    scope_leave(g, m);
     return r;
 }
 
@@ -217,6 +229,7 @@ static LLVMValueRef make(Gen *g, const Val *v, Level l)
     switch ((ValKind)v->kind) {
     case VAL_NONE: break;
     case VAL_CONST: return constant(g, v, 0);
+    case VAL_WORD: return number_word(g, v);
     case VAL_LOAD: return access_load(g, v->a, l.vector, place_of(g, l));
     case VAL_AXIS: return coordinate(g, v->a, l);
     case VAL_STATE: return state_read(g, v->a, v->b);

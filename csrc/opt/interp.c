@@ -428,7 +428,7 @@ static int64_t evaluate(const Interp *r, const Val *v)
         Dtype in = r->k->vals.at[v->op == OP_where ? v->b : v->a].dtype;
         return eval_elementwise(v->op, in, v->dtype, r->vals[v->a], r->vals[v->b], r->vals[v->c]);
     }
-    case VAL_NONE: case VAL_CONST: break;
+    case VAL_NONE: case VAL_CONST: case VAL_WORD: break;
     }
     return 0;
 }
@@ -514,7 +514,7 @@ static void need(Interp *r, uint32_t id, uint32_t at, uint32_t body_end)
 {
     const Val *v = &r->k->vals.at[id];
     Known *known = &r->known[id];
-    if (v->kind == VAL_NONE || v->kind == VAL_CONST || (known->made && at < known->end))
+    if (v->kind == VAL_NONE || v->kind == VAL_CONST || v->kind == VAL_WORD || (known->made && at < known->end))
         return;
     if (v->kind == VAL_OP) {
         need(r, v->a, at, body_end);
@@ -629,6 +629,8 @@ static bool prepare(Interp *r)
     for (uint32_t i = 1; i < k->vals.len; i++)
         if (k->vals.at[i].kind == VAL_CONST)
             r->vals[i] = (int64_t)((uint64_t)k->vals.at[i].b << 32 | k->vals.at[i].a);
+        else if (k->vals.at[i].kind == VAL_WORD)
+            r->vals[i] = r->args[k->vals.at[i].a];
     prepare_body(r, 0, k->stmts.len, 0);
     prepare_lanes(r);
     return arena_err(r->arena)->kind == ERR_NONE;

@@ -77,12 +77,13 @@ typedef struct {
     struct { uint32_t val; Coef coef; } index[KERNEL_MAX_INDEX];   /* int64 values: gather, slices at run-time offsets */
 } Access;
 
-typedef enum { VAL_NONE, VAL_CONST, VAL_LOAD, VAL_AXIS, VAL_STATE, VAL_OP } ValKind;
+typedef enum { VAL_NONE, VAL_CONST, VAL_LOAD, VAL_AXIS, VAL_STATE, VAL_OP, VAL_WORD } ValKind;
 /* A complex value is loaded, stored, made by OP_complex_ and read by OP_real and OP_imag; nothing else. */
 typedef struct {
     uint8_t kind, dtype, mode;
     uint16_t op;                                            /* VAL_OP: an ELEMENTWISE op of ops.def */
-    uint32_t a, b, c;   /* CONST: low and high half of the bits; LOAD: access; AXIS: axis (coordinate, int64); STATE: state, component; OP: inputs */
+    uint32_t a, b, c;   /* CONST: low and high half of the bits; LOAD: access; AXIS: axis (coordinate, int64); STATE: state, component; OP: inputs;
+                                                               WORD: args[a] holds the bits of a number, float32 or float64 */
 } Val;                  /* vals.at[0] is none; inputs before users */
 
 typedef struct { uint8_t monoid, dtype; } State;            /* dtype of the values; argmax's component 1 is int64 */

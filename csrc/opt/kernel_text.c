@@ -109,6 +109,7 @@ static void print_val(Text *t, const Kernel *k, uint32_t id)
         break;
     case VAL_LOAD: text_put(t, "load %s x%u", code, v->a); break;
     case VAL_AXIS: text_put(t, "axis %s a%u", code, v->a); break;
+    case VAL_WORD: text_put(t, "word %s arg%u", code, v->a); break;
     case VAL_STATE: text_put(t, "state %s s%u.%u", code, v->a, v->b); break;
     case VAL_OP: {
         const uint32_t in[] = { v->a, v->b, v->c };
@@ -486,6 +487,9 @@ static void parse_val(Parser *p)
     } else if (strcmp(word, "load") == 0) {
         v = (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dtype(p) };
         v.a = numbered(p, "x");
+    } else if (strcmp(word, "word") == 0) {
+        v = (Val){ .kind = VAL_WORD, .dtype = (uint8_t)dtype(p) };
+        v.a = numbered(p, "arg");
     } else if (strcmp(word, "axis") == 0) {
         v = (Val){ .kind = VAL_AXIS, .dtype = (uint8_t)dtype(p) };
         v.a = numbered(p, "a");

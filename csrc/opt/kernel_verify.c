@@ -175,6 +175,9 @@ static bool check_val(Verify *v, uint32_t id)
     REQUIRE(v, x->dtype < DT_COUNT, "%%%u: no dtype %u", id, x->dtype);
     switch ((ValKind)x->kind) {
     case VAL_CONST: return true;
+    case VAL_WORD:
+        REQUIRE(v, x->a < v->k->nargs && (x->dtype == DT_float32 || x->dtype == DT_float64), "%%%u: arg%u as a number", id, x->a);
+        return true;
     case VAL_LOAD: return check_load(v, id);
     case VAL_AXIS:
         REQUIRE(v, x->a < v->k->axes.len && x->dtype == DT_int64, "%%%u: axis a%u as int64", id, x->a);

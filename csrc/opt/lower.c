@@ -1,4 +1,5 @@
 #include "opt/lower.h"
+#include <math.h>
 #include <string.h>
 #include "base/hash.h"
 
@@ -254,10 +255,63 @@ static uint32_t iota(Lower *l, const Map *m)
     return v;
 }
 
+uint32_t lower_number(Lower *l, Dtype dtype, double x)
+{
+    const int64_t bits = float_bits(dtype, x);
+    Val v = { .kind = VAL_WORD, .dtype = (uint8_t)dtype };
+    for (uint32_t i = 1; i < l->k->vals.len; i++) {
+        const Val *have = &l->k->vals.at[i];
+        if (have->kind == VAL_WORD && have->dtype == dtype && l->d->words.at[have->a] == bits) return i;
+    }
+    v.a = lower_word(l, bits);
+    return kernel_val(l->arena, l->k, v);
+}
+
+static Id below_views(const Graph *g, Id id)
+{
+    while (op_info[node_at(g, id)->op].kind == KIND_VIEW && node_at(g, id)->nin == 1) id = node_in(g, id)[0];
+    return id;
+}
+
+static bool is_sum(const Graph *g, Id id) { return op_info[node_at(g, below_views(g, id))->op].kind == KIND_REDUCE; }
+
+/* The operand of a division (or of a multiplication by a power of two, which is one) that may well be a number of elements: a kernel then serves all
+ * of them. It knows halves of what is no sum. -1: there is none; *x is the divisor. */
+static int find_count(const Graph *g, Id id, double *x)
+{
+    const Node *n = node_at(g, id);
+    bool divides = n->op == OP_divide;
+    int64_t bits;
+    int exponent;
+    if ((n->dtype != DT_float32 && n->dtype != DT_float64) || (!divides && n->op != OP_multiply)) return -1;
+    for (int i = divides; i < 2; i++) {
+        if (!node_const(g, below_views(g, node_in(g, id)[i]), &bits)) continue;
+        *x = float_value(n->dtype, bits);
+        if (!divides && frexp(*x, &exponent) != 0.5) continue;
+        if (!divides) *x = 1 / *x;
+        if (*x > (is_sum(g, node_in(g, id)[1 - i]) ? 1 : 2) && *x < 0x1p53 && *x == rint(*x)) return i;
+    }
+    return -1;
+}
+
+/* A division by a number of elements; sums are divided whatever it is, other values are multiplied by powers of two. */
+static uint32_t divide_count(Lower *l, Id id, const Map *m, int which, double count)
+{
+    const Graph *g = l->gr->g;
+    const Node *n = node_at(g, id);
+    Id of = node_in(g, id)[1 - which];
+    Op op = is_sum(g, of) ? OP_divide : (Op)n->op;
+    uint32_t v = lower_value(l, of, m), by = v ? lower_number(l, n->dtype, op == OP_multiply ? 1 / count : count) : 0;
+    return by ? kernel_val(l->arena, l->k, (Val){ .kind = VAL_OP, .op = op, .dtype = n->dtype, .mode = n->mode, .a = v, .b = by }) : 0;
+}
+
 static uint32_t elementwise(Lower *l, Id id, const Map *m)
 {
     const Node *n = node_at(l->gr->g, id);
     uint32_t in[3] = { 0 };
+    double count;
+    int which = find_count(l->gr->g, id, &count);
+    if (which >= 0) return divide_count(l, id, m, which, count);
     for (int i = 0; i < n->nin; i++)
         if (!(in[i] = lower_value(l, node_in(l->gr->g, id)[i], m))) return 0;
     return kernel_val(l->arena, l->k, (Val){ .kind = VAL_OP, .op = n->op, .dtype = n->dtype, .mode = n->mode, .a = in[0], .b = in[1], .c = in[2] });

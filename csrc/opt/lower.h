@@ -70,6 +70,8 @@ uint32_t lower_scratch(Lower *l, Dtype dtype, int64_t bytes);           /* a scr
 uint32_t lower_value(Lower *l, Id id, const Map *m);                    /* a Val; 0 on error */
 /* Forgets which values were made: for coordinates that have changed. */
 void lower_forget(Lower *l);
+/* A number that the kernel is not made for: a word of its args holds it. float32 or float64. */
+uint32_t lower_number(Lower *l, Dtype dtype, double x);
 uint32_t lower_load(Lower *l, Id buffer, Dtype dtype, const Map *m);
 uint32_t lower_op(Lower *l, Op op, Dtype dtype, uint32_t a, uint32_t b);
 void lower_stmt(Lower *l, Stmt s);

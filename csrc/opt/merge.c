@@ -155,6 +155,7 @@ static void add_val(Region *r, Val v, const Shift *s)
     if (!to) return;
     if (v.kind == VAL_LOAD) v.a += s->accesses;
     if (v.kind == VAL_AXIS) v.a = s->axis[v.a];
+    if (v.kind == VAL_WORD) v.a += s->words;
     if (v.kind == VAL_STATE) v.a += s->states;
     if (v.kind == VAL_OP) {
         if (v.a) v.a += s->vals;

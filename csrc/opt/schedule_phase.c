@@ -144,10 +144,7 @@ static uint32_t finish(Lower *l, Id id, uint32_t state, Monoid m, Dtype dtype)
     for (int d = 0; d < node_at(g, v)->rank; d++)
         if (node_attr(g, id)[0] >> d & 1) n *= (double)node_shape(g, v)[d];
     n = n - ddof > 0 ? n - ddof : 0;
-    int64_t bits = 0;
-    if (dtype == DT_float32) { float f = (float)n; memcpy(&bits, &f, sizeof f); }
-    else memcpy(&bits, &n, sizeof n);
-    return lower_op(l, OP_divide, dtype, state_val(l, state, dtype, 2), kernel_const(l->arena, l->k, dtype, bits));
+    return lower_op(l, OP_divide, dtype, state_val(l, state, dtype, 2), lower_number(l, dtype, n));
 }
 
 /* The REDUCE of one element of reduction r into `state`. */

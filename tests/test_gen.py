@@ -1,10 +1,16 @@
 """Machine code against the interpreter, kernel by kernel, at every level of this machine."""
 import itertools
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from kernels import CSRC, VECTOR, Driver, Kernel, build_driver, run, same
+
+import pyxla
 
 FLOATS = ["float32", "float64"]
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -841,3 +847,21 @@ def test_random_kernels(driver, part):
 def test_many_random_kernels(driver):
     for seed in range(1000, 30000):
         random_kernel(driver, seed)
+
+
+@pytest.mark.parametrize("level", [None, "sse2", "avx2"])
+def test_a_numerator_that_is_found_to_be_zero_late(level, tmp_path):
+    """0 / 0 is NaN also where the code generator finds out that the numerator is 0, and the divisor is a bool or chosen."""
+    code = """if True:
+        import numpy as np, pyxla
+        c = np.arange(40) % 3 == 0
+        for f in (lambda c: np.divide(c >> 2, c), lambda c: (c.astype(int) & 2) / c, lambda c: (c.astype(np.uint8) // 2) / c.astype(np.float32),
+                  lambda c: (c.astype(int) & 2) / np.where(c, 1.0, 0.0), lambda c: (c.astype(int) & 4) / np.where(c, 1.0, c * 0.0),
+                  lambda c: np.where(c, np.float32(1), np.float32(0)) * 2, lambda c: ((c.astype(int) * 2) & 1) / c):
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(pyxla.jit(f)(c), f(c))
+    """
+    path = os.pathsep.join([str(Path(pyxla.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path, **({"PYXLA_CPU": level} if level else {})},
+                         capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -69,6 +69,14 @@ static LLVMValueRef saturated(Emit *e, LLVMValueRef x, LLVMValueRef r, Dtype out
     return v_select(e, v_fcmp(e, LLVMRealOEQ, x, v_fneg(e, inf)), least, r);
 }
 
+/* 1.0 or 0.0, as bits: LLVM 19 takes 0.0 / select(mask, 1.0, 0.0) for 0 in every lane where it finds late that the numerator is 0 (it holds
+ * 0 / 0 for a 0), which a mask of bits keeps from it. */
+static LLVMValueRef from_bool(Emit *e, LLVMValueRef a, Dtype out)
+{
+    Dtype bits = out == DT_float64 ? DT_int64 : DT_int32;
+    return v_bitcast(e, v_and(e, v_sext(e, a, bits), v_bitcast(e, v_f(e, out, 1), bits)), out);
+}
+
 LLVMValueRef emit_cast(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
     (void)b, (void)c;
@@ -88,7 +96,7 @@ LLVMValueRef emit_cast(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMVa
         return v_to_small(e, out, emit_cast(e, dt, a, NULL, NULL));
     }
     switch (dtype_info[dt].kind) {
-    case DKIND_BOOL: return dtype_info[out].kind == DKIND_FLOAT ? v_select(e, a, v_f(e, out, 1), v_f(e, out, 0)) : v_zext(e, a, out);
+    case DKIND_BOOL: return dtype_info[out].kind == DKIND_FLOAT ? from_bool(e, a, out) : v_zext(e, a, out);
     case DKIND_FLOAT: return from_float(e, a, dt, out);
     default: return from_int(e, a, dt, out);
     }

@@ -191,6 +191,15 @@ static Id fold_xor(const Fold *f)
 
 static Id fold_shift(const Fold *f) { return operand_is(f, 1, 0) ? f->in[0] : 0; }
 
+/* x >> n ==> its value, where all values of x give one (a bool, or a short unsigned integer that was widened). */
+static Id fold_right_shift(const Fold *f)
+{
+    int64_t n, lo, hi;
+    bool one = dtype_info[f->type->dtype].kind == DKIND_INT && fold_known(f->g, f->in[1], &n) && n >= 0 && n < 8 * dtype_info[f->type->dtype].bytes
+        && node_range(f->g, f->in[0], &lo, &hi) && lo >> n == hi >> n;
+    return one ? known(f, lo >> n) : fold_shift(f);
+}
+
 /* not (a == b) ==> a != b; not (a < b) ==> b <= a, but for floats, whose NaNs compare false. */
 static Id fold_logical_not(const Fold *f)
 {
@@ -216,8 +225,10 @@ static Id fold_where(const Fold *f)
     Id opposite = under(f, f->in[0], OP_logical_not);
     if (opposite)
         return graph_where(f->g, opposite, f->in[2], f->in[1]);
-    if (f->type->dtype != DT_bool_)
-        return 0;
+    if (f->type->dtype != DT_bool_) {
+        bool number = (f->type->dtype == DT_float32 || f->type->dtype == DT_float64) && operand_is(f, 1, 1) && operand_is(f, 2, 0);
+        return number ? graph_cast(f->g, f->in[0], (Dtype)f->type->dtype) : 0;      /* where(c, 1.0, 0.0) ==> c's own number */
+    }
     if (operand_is(f, 1, 1) && operand_is(f, 2, 0))
         return f->in[0];
     return operand_is(f, 1, 0) && operand_is(f, 2, 1) ? graph_unary(f->g, OP_logical_not, f->in[0]) : 0;
@@ -321,7 +332,7 @@ static FoldRule *const rules[OP_COUNT] = {
     [OP_equal] = fold_reflexive, [OP_not_equal] = fold_not_equal, [OP_less] = fold_never, [OP_less_equal] = fold_reflexive,
     [OP_logical_and] = fold_and, [OP_logical_or] = fold_or, [OP_logical_xor] = fold_xor, [OP_logical_not] = fold_logical_not,
     [OP_bitwise_and] = fold_and, [OP_bitwise_or] = fold_or, [OP_bitwise_xor] = fold_xor,
-    [OP_left_shift] = fold_shift, [OP_right_shift] = fold_shift,
+    [OP_left_shift] = fold_shift, [OP_right_shift] = fold_right_shift,
     [OP_where] = fold_where, [OP_cast] = fold_cast, [OP_bitcast] = fold_bitcast, [OP_real] = fold_part, [OP_imag] = fold_part, [OP_complex_] = fold_complex,
 };
 

@@ -338,6 +338,15 @@ Id graph_input(Graph *g, Dtype dtype, const Dim *shape, int rank, int flags)
     return id;
 }
 
+void graph_mapped_inputs(Graph *g, const Graph *old, Id *map)
+{
+    for (uint32_t i = 0; i < old->inputs.len; i++) {
+        Id id = old->inputs.at[i];
+        const Node *n = node_at(old, id);
+        map[id] = graph_input(g, n->dtype, node_shape(old, id), n->rank, n->flags);
+    }
+}
+
 /* ---- short forms ---- */
 
 static Id plain(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr)

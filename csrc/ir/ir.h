@@ -125,6 +125,8 @@ Id graph_add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int na
 /* For a pass that makes node `id` of another graph anew: its inputs by a map from that graph's ids, in `few` or the arena; what is added to g from now
  * on has the node's line and mode. NULL: an input has no image, or no memory. */
 Id *graph_mapped(Graph *g, const Graph *old, Id id, const Id *map, Id few[4]);
+/* The inputs of another graph again, in their order; map: their images, 0 without memory. */
+void graph_mapped_inputs(Graph *g, const Graph *old, Id *map);
 Id graph_input(Graph *g, Dtype dtype, const Dim *shape, int rank, int flags);    /* a new input each time */
 Id graph_const(Graph *g, Dtype dtype, int64_t bits);                             /* bits of the element in its low bytes; complex: of a real number */
 Id graph_number(Graph *g, Dtype dtype, double value);                            /* value converted to dtype */

@@ -303,10 +303,7 @@ Graph *take_apart(Arena *a, Graph *old)
     find_uses(&p);
     find_reductions(&p);
     find_apart(&p);
-    for (uint32_t i = 0; i < old->inputs.len; i++) {
-        const Node *x = node_at(old, old->inputs.at[i]);
-        p.map[old->inputs.at[i]] = graph_input(g, x->dtype, node_shape(old, old->inputs.at[i]), x->rank, x->flags);
-    }
+    graph_mapped_inputs(g, old, p.map);
     for (Id id = 1; id < old->nodes.len; id++)
         if (p.live[id] && node_at(old, id)->op != OP_input && !(p.map[id] = rebuild(&p, id))) return NULL;
     for (uint32_t i = 0; i < old->outputs.len; i++) graph_output(g, p.map[old->outputs.at[i]]);

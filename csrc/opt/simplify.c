@@ -307,10 +307,7 @@ Graph *simplify(Arena *a, const Graph *old, const Target *target)
     if (!g || !p.map || !p.live || !p.uses || !p.user) return NULL;
     g->limit = UINT32_MAX;
     mark_live(&p);
-    for (uint32_t i = 0; i < old->inputs.len; i++) {
-        const Node *n = node_at(old, old->inputs.at[i]);
-        p.map[old->inputs.at[i]] = graph_input(g, n->dtype, node_shape(old, old->inputs.at[i]), n->rank, n->flags);
-    }
+    graph_mapped_inputs(g, old, p.map);
     for (Id id = 1; id < old->nodes.len; id++)
         if (p.live[id] && node_at(old, id)->op != OP_input && !(p.map[id] = rebuild(&p, id))) return NULL;
     for (uint32_t i = 0; i < old->outputs.len; i++) graph_output(g, p.map[old->outputs.at[i]]);

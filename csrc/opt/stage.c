@@ -170,10 +170,7 @@ static bool copy_begin(Copy *c, Arena *a, const Graph *old)
     *c = (Copy){ old, graph_new(a), arena_alloc(a, sizeof(Id) * old->nodes.len) };
     if (!c->g || !c->map) return false;
     c->g->limit = UINT32_MAX;
-    for (uint32_t i = 0; i < old->inputs.len; i++) {
-        const Node *n = node_at(old, old->inputs.at[i]);
-        c->map[old->inputs.at[i]] = graph_input(c->g, n->dtype, node_shape(old, old->inputs.at[i]), n->rank, n->flags);
-    }
+    graph_mapped_inputs(c->g, old, c->map);
     return true;
 }
 

@@ -22,7 +22,6 @@ OPS = [(name, int(nin), result, kinds) for name, nin, result, kinds, cost in ROW
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
-    import os
     path = os.environ.get("PYXLA_TEST_DRIVER")
     return Driver(path or build_driver(tmp_path_factory.mktemp("gen")))
 

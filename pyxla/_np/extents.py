@@ -168,8 +168,10 @@ def with_extent(x, axis, n):
 
 def known_same(n, m):
     """Whether two extents are equal for sure."""
-    if not isinstance(n, Number) or not isinstance(m, Number):
-        return n == m if not isinstance(n, Number) and not isinstance(m, Number) else False
+    if isinstance(n, Number) != isinstance(m, Number):
+        return False
+    if not isinstance(n, Number):
+        return n == m
     same = np.equal(n.value, m.value)
     return _core.is_concrete(same) and bool(same)
 

@@ -14,7 +14,7 @@ from ._args import (
     type_of,
     unsupported,
 )
-from .extents import Number, as_value, is_dynamic
+from .extents import Number, as_value, is_dynamic, meets
 from .manip import atleast_1d, atleast_2d, atleast_3d, broadcast_to, moveaxis, ravel
 
 implements, method = _core.implements, _core.method
@@ -67,9 +67,7 @@ def fitted(first, a, i, axis):
 def with_extents(a, shape):
     """a with this shape, checked to be a's own."""
     for n, m in zip(a.shape, shape):
-        if isinstance(n, Number) or isinstance(m, Number):
-            _core.check(np.equal(as_value(n), as_value(m)), "extent")
-        elif n != m:
+        if not meets(n, m, "extent"):
             raise ValueError(f"arrays of extents {n} and {m} cannot be joined")
     return _core.broadcast(a, tuple(shape))
 

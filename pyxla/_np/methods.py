@@ -2,8 +2,7 @@
 
 Sums, products, extremes and their scans are ops. Other associative functions are joined in pairs, log2(n) times; those that are neither,
 element after element, unrolled up to a limit, and above it by NumPy's own routine."""
-import functools
-from functools import cache
+from functools import cache, wraps
 from operator import index
 
 import numpy as np
@@ -56,7 +55,7 @@ def element(x, axis, k):
 
 def named_twice(method):
     """NumPy hands over `array=` and `indices=` by position, and leaves the names among the keywords."""
-    @functools.wraps(method)
+    @wraps(method)
     def call(ufunc, *args, array=None, indices=None, **kwargs):
         return method(ufunc, *args, **kwargs)
     return call

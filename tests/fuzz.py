@@ -214,7 +214,7 @@ class Program:
         while True:
             form = self.random.choice(self.LOOSE if self.kind == "loose" else self.SIZED if self.sized and self.random.random() < 0.2 else self.EXACT)
             x, y = self.variable(), self.variable()
-            if not MANY.search(form) or np.size(self.space[x]) * np.size(self.space[y]) <= 200 * LIMIT:
+            if not MANY.search(form) or np.size(self.space[x]) * np.size(self.space[y]) <= 20 * LIMIT:
                 break
         parts = {name: self.expression(depth + 1) for name in "abc" if f"{{{name}}}" in form}
         return form.format(x=x, y=y, axis=self.axis(), **parts)
@@ -293,7 +293,7 @@ class Program:
             return self.random.choice([f"{t}.flat[{self.random.choice(['0', '1:3', '-1'])}] = ({v}) * 1", f"{t}.fill({self.number()})", f"np.cumsum({t}, 0, out={t})", f"{t}[[0, -1]] = {v}"])
         return self.random.choice([f"{t}[{t} > 0] = {self.number()}", f"{t}.flat[{self.random.choice(['0', '1:3', '::2', '-1'])}] = ({v}) * 1", f"np.copyto({t}, {v}, where={t} > 0, casting='unsafe')",
                                    f"np.fill_diagonal({t}, {self.number()})", f"{t}.fill({self.number()})", f"{t}[[0, -1]] = {v}", f"{t}[..., [0, 0]] += {self.number()}", f"np.add({t}, {v}, where={t} > 0, out={t}, casting='unsafe')",
-                                   f"np.cumsum({t}, 0, out={t})", f"{t}[:, 0], {t}[:, -1] = {t}[:, -1].copy(), {t}[:, 0].copy()", f"{t} @= np.eye({t}.shape[-1], dtype={t}.dtype)", f"np.putmask({t}, {t} < 0, {self.number()})"])
+                                   f"np.cumsum({t}, 0, out={t})", f"{t}[:, 0], {t}[:, -1] = {t}[:, -1].copy(), {t}[:, 0].copy()", f"{t} @= np.eye({t}.shape[-1], dtype={t}.dtype)" if self.space[t].shape[-1] < 99 else f"{t}[:1] = 0", f"np.putmask({t}, {t} < 0, {self.number()})"])
 
     def loop(self):
         target = self.writable()

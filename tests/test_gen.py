@@ -206,6 +206,35 @@ def test_axis_values_and_offsets(driver):
         assert np.array_equal(got[1], np.outer(np.arange(7), np.arange(53)) + x[1:1 + 7 * 53].reshape(7, 53))
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 11, 12])
+def test_full_blocks_and_the_rest(driver, rows):
+    """Blocks of three rows: a body that is written out for all of them, and one for what is left."""
+    for level in levels(driver):
+        for grid in (True, False):
+            k = Kernel()
+            a, b = k.axis(rows, block=3), k.axis(21)
+            x, out = values("float32", rows * 21, 3).reshape(rows, 21), np.zeros((rows, 21), "float32")
+            src, to = k.array(x), k.array(out, True)
+            at = [f"{a}:84/same {b}:unit"] * 3
+            row = k.val("cast", "float32", k.val("axis", "int64", a))
+            k.begin(a, "blocks", grid=grid)
+            k.begin(a, "full")
+            k.begin(b, lanes=8)
+            for i in range(3):
+                v = k.load("float32", src, at[i], off=84 * i)
+                k.stmt(f"store {k.access(to, at[i], off=84 * i)} {k.val('add', 'float32', v, row)}")
+            k.end(2)
+            k.begin(a, "rest")
+            k.begin(b, lanes=8)
+            k.stmt(f"store {k.access(to, at[0])} {k.val('subtract', 'float32', k.load('float32', src, at[0]), row)}")
+            k.end(3)
+            got, full = check(driver, k, level)[1], rows - rows % 3
+            first = np.arange(rows, dtype="float32")
+            first[:full] -= first[:full] % 3
+            want = x + np.where(np.arange(rows) < full, first, -first)[:, None].astype("float32")
+            assert np.array_equal(got, want, equal_nan=True)
+
+
 @pytest.mark.parametrize("shape", [(23,), (5, 7), (3, 4, 5), (2, 3, 2, 4)])
 def test_grid(driver, shape):
     for level in levels(driver):

@@ -30,7 +30,7 @@ bool access_moves(const Gen *g, const Access *x, const Stmt *loop)
     Coef c = loop->part == PART_BLOCKS ? x->outer[loop->axis] : x->coef[loop->axis];
     if (c.kind == COEF_SAME) c = x->coef[loop->axis];
     int32_t arg;
-    return coef_bytes(g, x, c, &arg) != 0 || arg >= 0;
+    return loop->part != PART_FULL && (coef_bytes(g, x, c, &arg) != 0 || arg >= 0);
 }
 
 LLVMValueRef access_stride(Gen *g, const Access *x, const Stmt *loop, bool *literal, int64_t *bytes)

@@ -138,6 +138,11 @@ static LLVMValueRef trips(Gen *g, const Stmt *s)
 {
     const Axis *x = &g->k->axes.at[s->axis];
     if (s->part == PART_WITHIN) return within_extent(g, s->axis);
+    if (s->part > PART_WITHIN) {
+        LLVMValueRef some = within_extent(g, s->axis), full = LLVMBuildICmp(g->e.b, LLVMIntEQ, some, size_word(g, x->block), "");
+        bool once = s->part == PART_FULL;
+        return LLVMBuildSelect(g->e.b, full, int64_const(g, once), once ? int64_const(g, 0) : some, "");
+    }
     LLVMValueRef n = size_of(g, x);
     if (s->part == PART_WHOLE) return n;
     LLVMValueRef block = size_word(g, x->block);
@@ -187,7 +192,7 @@ static bool is_short(const Gen *g, const Stmt *loop)
 
 static void sequential_loop(Gen *g, const Stmt *s, LLVMValueRef n)
 {
-    if (is_number(n) && number(n) == 1) {
+    if (s->part == PART_FULL || (is_number(n) && number(n) == 1)) {
         straight_body(g, s, int64_const(g, 0));
         return;
     }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "ir/ir.h"
+#include "ir/fold.h"
 
 enum { FIRST_TABLE = 64, DEFAULT_LIMIT = 100000 };
 
@@ -247,6 +247,14 @@ static bool commutes(Op op)
     return false;
 }
 
+/* The order of the operands of an op that commutes: numbers last, so that steps of a loop are alike whenever their numbers were first met. */
+static bool in_order(const Graph *g, Id a, Id b)
+{
+    int64_t bits;
+    bool first = fold_known(g, a, &bits), second = fold_known(g, b, &bits);
+    return first == second ? a <= b : second;
+}
+
 /* The numeric mode matters where floats are computed; elsewhere one node serves all modes. */
 static uint8_t mode_of(const Graph *g, Op op, Dtype dtype)
 {
@@ -308,7 +316,7 @@ Id graph_add(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int na
         bits = canonical_bits(dtype, attr[0]);
         attr = &bits;
     }
-    if (nin == 2 && commutes(op) && in[0] > in[1]) {
+    if (nin == 2 && commutes(op) && !in_order(g, in[0], in[1])) {
         swapped[0] = in[1];
         swapped[1] = in[0];
         in = swapped;

@@ -1,5 +1,6 @@
 /* Which values share memory: an update takes over the buffer of the array it changes, a write-back the argument's own memory, wherever
- * every read of the old contents happens in an earlier launch, or in the writing one at the very element before it is written. A donated
+ * every read of the old contents happens in an earlier launch, or in the writing one at the very element before it is written; or else that of an
+ * earlier update of the same array at the same places, which has the rest of it. A donated
  * argument's memory is taken likewise, by a new output or else by a temporary of its dtype, shape and layout. */
 #include <string.h>
 #include "opt/group.h"
@@ -18,6 +19,7 @@ typedef struct {
     bool *fixed;                 /* per node: a new output, whose strides are decided */
     bool *given;                 /* per output: it lies in the memory of a donated input */
     uint32_t *latest;            /* per buffer id that another took over: the last group that reads it or an older version in its memory */
+    VEC(Id) copied;              /* updates, in order, that could not take over the array that they change */
     uint32_t checks;             /* the last group with a check or a host call, which may raise */
 } Share;
 
@@ -275,13 +277,54 @@ static bool may_take_over(const Share *s, Id c, Id x)
     return final && final != c && first_writer(s, c) > s->checks && may_overwrite(s, c, final);
 }
 
+/* Whether updates c and y change the same elements of the same array, whatever they store there. */
+static bool same_places(const Grouping *gr, Id c, Id y)
+{
+    const Graph *g = gr->g;
+    for (bool inner = true; inner; c = node_in(g, c)[0], y = node_in(g, y)[0]) {
+        const Node *n = node_at(g, c), *m = node_at(g, y);
+        const Id *in = node_in(g, c), *of = node_in(g, y);
+        if (n->op != OP_update || m->op != OP_update || n->rank != m->rank || node_at(g, in[1])->rank != node_at(g, of[1])->rank) return false;
+        if (memcmp(in + 2, of + 2, sizeof *in * n->rank) || memcmp(node_attr(g, c), node_attr(g, y), sizeof(int64_t) * n->rank)) return false;
+        if (memcmp(node_shape(g, in[1]), node_shape(g, of[1]), sizeof(Dim) * node_at(g, in[1])->rank)) return false;
+        inner = gr->info[in[0]].inner;
+        if (inner != gr->info[of[0]].inner) return false;
+    }
+    return c == y;
+}
+
+static uint32_t last_use(const Share *s, Id x)
+{
+    uint32_t last = 0;
+    for (uint32_t u = s->first[x]; u; u = s->uses.at[u].next) if (s->uses.at[u].group > last) last = s->uses.at[u].group;
+    return last;
+}
+
+/* An earlier update of the same array at the same places, in whose memory c finds what it leaves as it is; 0: there is none. So two arrays in turns serve
+ * all the steps of a loop, and their borders are copied once. */
+static Id find_alike(const Share *s, Id c)
+{
+    enum { RECENT = 16, GAP = 64 };        /* updates; groups for which memory is kept that nobody needs */
+    for (uint32_t i = s->copied.len, end = i > RECENT ? i - RECENT : 0; i-- > end;) {
+        Id y = s->copied.at[i];
+        if (same_places(s->gr, c, y) && first_writer(s, c) <= last_use(s, y) + GAP && may_take_over(s, c, y)) return y;
+    }
+    return 0;
+}
+
 static void share_updates(Share *s)
 {
     const Graph *g = s->gr->g;
     for (Id c = 1; c < s->gr->nnodes; c++) {
         if ((node_at(g, c)->op != OP_update && node_at(g, c)->op != OP_scatter) || !s->gr->info[c].stored || s->b->at.at[c].shares) continue;
-        Id x = carried_buffer(s, c);
-        if (x && may_take_over(s, c, x)) take_over(s, c, x);
+        Id x = carried_buffer(s, c), y;
+        if (x && may_take_over(s, c, x)) {
+            take_over(s, c, x);
+        } else if (x && node_at(g, c)->op == OP_update) {
+            if ((y = find_alike(s, c))) take_over(s, c, y);
+            Id *at = vec_push(s->gr->arena, &s->copied);
+            if (at) *at = c;
+        }
     }
 }
 

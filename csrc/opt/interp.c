@@ -450,9 +450,13 @@ static void run_for(Interp *r, uint32_t at)
         n = (n + block - 1) / block;
     int64_t *coordinate = s->part == PART_BLOCKS ? &r->block[s->axis] : &r->within[s->axis];
     uint32_t laned = r->work[at].laned;
-    if (s->part == PART_WITHIN) {
+    if (s->part >= PART_WITHIN) {
         int64_t left = axis_size(r, s->axis) - r->block[s->axis] * block;
         n = left < block ? left : block;
+        if (s->part == PART_FULL)
+            n = n == block;
+        else if (s->part == PART_REST && n == block)
+            n = 0;
     }
     if (s->part == PART_BLOCKS)
         r->in_block[s->axis] = true;

@@ -15,7 +15,8 @@
  * instance; a value that does not depend on a FOR's axis (nor on a state or an array changed in it) may be hoisted out of it.
  * An operand array that a kernel writes is read in it only at the very Access that writes it, before the write, or at one that is
  * `apart` from all that do (opt/buffers.c sees to it), so loads may move up to the start of their body. Scratch arrays are read after they were
- * written in statement order, in another FOR; so are `ordered` arrays, which a body may also read before it writes them.
+ * written in statement order, in another FOR; so are `ordered` arrays, which a body may also read before it writes them, or at an
+ * Access that it is still to write.
  *
  * A state is a reduction in progress: INIT sets the identity, REDUCE combines values into it, VAL_STATE reads it. Where the vector
  * FOR is inside the INIT's body the state is one value (the generator keeps one per lane and combines them, halving, after
@@ -24,7 +25,7 @@
  * and takes less than 2^16 vectors for them.
  *
  * Since a Val is evaluated once per body instance, one that reads a state (or a scratch array) is not used again in that body after
- * a REDUCE (a store) has changed it: kernel_verify refuses it. A blocked axis runs as BLOCKS and WITHIN only, an unblocked one
+ * a REDUCE (a store) has changed it: kernel_verify refuses it. A blocked axis runs as BLOCKS and, inside, WITHIN or FULL and REST, an unblocked one
  * as WHOLE; an Access moves only along axes that run where it is used (but for the three of a DOT). */
 #pragma once
 #include "base/arena.h"
@@ -89,7 +90,9 @@ typedef struct {
 typedef struct { uint8_t monoid, dtype; } State;            /* dtype of the values; argmax's component 1 is int64 */
 
 typedef enum { STMT_FOR, STMT_INIT, STMT_REDUCE, STMT_STORE, STMT_DOT, STMT_TRANSPOSE, STMT_CHECK } StmtKind;
-typedef enum { PART_WHOLE, PART_BLOCKS, PART_WITHIN } Part;
+/* FULL and REST stand for WITHIN: what is written out for all coordinates of a full block (the body runs once, at the block's first), and what is left
+ * for the coordinates of a block that is not full. */
+typedef enum { PART_WHOLE, PART_BLOCKS, PART_WITHIN, PART_FULL, PART_REST } Part;
 
 typedef struct {
     uint8_t kind, part;     /* FOR: a Part; DOT: rows of a tile, 0: as the generator likes */

@@ -24,7 +24,7 @@
 #include <string.h>
 #include "opt/kernel.h"
 
-static const char *const part_name[] = { "whole", "blocks", "within" };
+static const char *const part_name[] = { "whole", "blocks", "within", "full", "rest" };
 static const char *const coef_name[] = { "zero", "unit", NULL, NULL, "same" };
 static const char *const array_name[] = { "operand", "scratch" };
 
@@ -511,6 +511,10 @@ static void parse_for(Parser *p)
         s.part = PART_BLOCKS;
     else if (accept(p, "within"))
         s.part = PART_WITHIN;
+    else if (accept(p, "full"))
+        s.part = PART_FULL;
+    else if (accept(p, "rest"))
+        s.part = PART_REST;
     else
         expect(p, "whole");
     if (accept(p, "lanes="))

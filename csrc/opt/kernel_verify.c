@@ -261,7 +261,7 @@ static bool check_running(Verify *v, uint32_t id, const Stmt *own)
     for (uint32_t i = 0; i < v->k->axes.len; i++) {
         if (runs_itself(own, i))
             continue;
-        bool inside = v->running[i] & (1 << PART_WHOLE | 1 << PART_WITHIN);
+        bool inside = v->running[i] & (uint8_t)~(1 << PART_BLOCKS);
         REQUIRE(v, x->coef[i].kind == COEF_ZERO || inside, "access x%u moves along a%u, which does not run here", id, i);
         REQUIRE(v, x->outer[i].kind == COEF_ZERO || v->running[i] & 1 << PART_BLOCKS, "access x%u: the blocks of a%u do not run here", id, i);
     }
@@ -286,7 +286,8 @@ static bool check_load_here(Verify *v, uint32_t id, uint32_t access)
     uint32_t array = v->k->accesses.at[access].array;
     bool apart = v->k->accesses.at[access].apart;
     if (v->k->arrays.at[array].ordered) {
-        REQUIRE(v, apart || v->arrays[array].body != body(v) || !v->arrays[array].stored, "%%%u reads A%u in the body that has written it", id, array);
+        bool own = v->stores[access] && !v->stored[access];
+        REQUIRE(v, apart || own || v->arrays[array].body != body(v) || !v->arrays[array].stored, "%%%u reads A%u in the body that has written it", id, array);
         return check_running(v, access, NULL);
     }
     if (v->k->arrays.at[array].kind == ARRAY_OPERAND) {
@@ -360,17 +361,18 @@ static bool walk_for(Verify *v, const Stmt *s)
     const Axis *axis = &k->axes.at[s->axis];
     uint8_t running = v->running[s->axis];
     REQUIRE(v, !axis->follow || (!s->grid && v->running[axis->leader] & 1 << PART_BLOCKS), "a%u follows a%u, whose blocks do not run here", s->axis, axis->leader);
-    REQUIRE(v, s->part <= PART_WITHIN && (axis_blocked(axis) ? s->part != PART_WHOLE : s->part == PART_WHOLE),
+    REQUIRE(v, s->part <= PART_REST && (axis_blocked(axis) ? s->part != PART_WHOLE : s->part == PART_WHOLE),
             "a%u is %sblocked", s->axis, axis_blocked(axis) ? "" : "not ");
     REQUIRE(v, !(running & 1 << s->part), "a%u runs already", s->axis);
     REQUIRE(v, s->part != PART_BLOCKS || !running, "the blocks of a%u inside one", s->axis);
-    REQUIRE(v, s->part != PART_WITHIN || running & 1 << PART_BLOCKS, "the inside of a%u outside its blocks", s->axis);
+    REQUIRE(v, s->part < PART_WITHIN || running == 1 << PART_BLOCKS, "the inside of a%u outside its blocks, or in itself", s->axis);
+    REQUIRE(v, s->part != PART_FULL || !s->lanes, "lanes of a FOR that runs once");
     REQUIRE(v, s->end <= body_end(v), "it ends after the FOR around it");
     REQUIRE(v, s->lanes <= KERNEL_MAX_LANES && (s->lanes & (s->lanes - 1)) == 0, "%u lanes", s->lanes);
     for (uint32_t d = 0; d < v->depth && s->lanes; d++)
         REQUIRE(v, !k->stmts.at[v->open[d]].lanes, "a vector FOR in a vector FOR");
     REQUIRE(v, s->grid == (v->at < k->ngrid), "grid FORs are the %u leading ones", k->ngrid);
-    REQUIRE(v, !s->grid || (s->end == k->stmts.len && !s->lanes && s->part != PART_WITHIN), "a grid FOR has lanes, or does not span the kernel");
+    REQUIRE(v, !s->grid || (s->end == k->stmts.len && !s->lanes && s->part <= PART_BLOCKS), "a grid FOR has lanes, or does not span the kernel");
     v->open[v->depth++] = v->at;                            /* at most two per axis, so it fits */
     v->running[s->axis] |= (uint8_t)(1 << s->part);
     return true;

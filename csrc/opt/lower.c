@@ -166,7 +166,6 @@ uint32_t lower_access(Lower *l, Id buffer, Dtype dtype, const Map *m, bool writt
     for (int i = 0; i < l->nloops; i++) {
         by_loop[i] = l->loop[i].domain < MAX_DOMAIN ? step[l->loop[i].domain] : 0;
         off += l->loop[i].first * by_loop[i];
-        if (l->loop[i].times) by_loop[i] *= l->loop[i].times;
     }
     for (int i = 0; i < m->nindex; i++) {
         Map at;
@@ -239,7 +238,6 @@ static uint32_t iota(Lower *l, const Map *m)
     for (int i = 0; i < l->nloops; i++) {
         int64_t step = l->loop[i].domain < MAX_DOMAIN ? m->step[0][l->loop[i].domain] : 0;
         if (!step) continue;
-        if (l->loop[i].times) step *= l->loop[i].times;
         uint32_t x = kernel_val(l->arena, l->k, (Val){ .kind = VAL_AXIS, .dtype = DT_int64, .a = l->loop[i].axis });
         uint32_t s = kernel_const(l->arena, l->k, DT_int64, step);
         if (step != 1) x = lower_op(l, OP_multiply, DT_int64, x, s);

@@ -9,7 +9,8 @@ typedef struct {
     bool reduced;
     bool inner;                  /* ... inside the loop over the other reduced ones */
     uint32_t axis;               /* kernel axis, once made */
-    int64_t first, times;        /* its coordinate is first + times (0: once) that of the kernel axis */
+    int64_t first;               /* its coordinate is so much more than that of the kernel axis */
+    int rows;                    /* of its coordinates that a body makes together, 0: one */
 } Loop;
 
 /* A reduction of the group and where its result is. */

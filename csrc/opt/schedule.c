@@ -165,9 +165,9 @@ bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buf
     if (split >= 0) return schedule_split(&l, split, block, out);
     if (l.vec >= 0 && !rows) l.lanes = knob_lanes(&l);
     int turned = choose_turn(&l), jam = turned >= 0 ? -1 : choose_jam(&l, &rows_at_once);
-    if (jam >= 0) return schedule_jam(&l, jam, rows_at_once, out);
     int blocked = choose_blocks(&l, &block);
-    if (l.gp->inner) form_nested(&l, blocked, block);
+    if (jam >= 0) form_jammed(&l, jam, rows_at_once);
+    else if (l.gp->inner) form_nested(&l, blocked, block);
     else if (rows) form_rows(&l, blocked, block);
     else if (turned >= 0) form_turned(&l);
     else form_columns(&l, blocked, block);

@@ -95,8 +95,8 @@ bool turn_is_made(const Lower *l, const Term *t);
 /* ---- schedule_jam.c ---- */
 /* The kept loop of an elementwise group along which some rows at once share enough loads, and how many rows; -1: there is none. */
 int choose_jam(const Lower *l, int *rows);
-/* Ends l as the kernel of these rows and appends the one of those left over; false with an error. */
-bool schedule_jam(Lower *l, int loop, int rows, Drafts *out);
+/* The body of a kernel that makes so many rows along the loop at once. */
+void form_jammed(Lower *l, int loop, int rows);
 
 /* ---- schedule_nest.c ---- */
 /* Ends the kernel of a nested group; blocked: the reduced loop that runs in blocks, -1: none. */

@@ -1,5 +1,5 @@
 /* Elementwise kernels that read an array at neighbouring rows, as stencils do: a grid point makes a few rows, so that what they read in common is loaded once,
- * and what they compute of it in common is computed once. A second launch makes the rows that are left over. */
+ * and what they compute of it in common is computed once. The rows that are left over are made one by one. */
 #include "opt/schedule.h"
 
 enum {
@@ -8,7 +8,7 @@ enum {
     MOST_SHARED = 40,            /* of a grid point: they wait in registers for all rows that want them. 27 points: 2 rows (36 loads) are faster than 4 (54) */
     FEW_LOADS = 24,              /* of a grid point: more leave no registers for vectors side by side */
     MOST_OPS = 120,              /* of all rows of a grid point: code takes time to compile */
-    JAM_SIZE = 16384,            /* points from which it is worth that time */
+    JAM_SIZE = 8192,            /* points from which it is worth that time */
 };
 
 typedef struct { Id memory; int64_t off, step[MAX_DOMAIN]; } Read;
@@ -20,6 +20,18 @@ static bool same_read(const Lower *l, const Read *x, const Read *y)
     return true;
 }
 
+/* Whether what the term loads of an array that the group stores to is the very element that its point stores, or none that the group stores. */
+static bool reads_own(const Lower *l, const Term *load)
+{
+    for (uint32_t t = 0; t < l->survey->terms.len; t++) {
+        const Term *store = &l->survey->terms.at[t];
+        if (store->kind != TERM_STORE || buffers_memory(l->buffers, store->buffer) != buffers_memory(l->buffers, load->buffer)) continue;
+        if (store->box || store->map->flat || store->map->nindex) return false;
+        if (!map_equal(load->map, store->map) && !map_apart(load->map, l->gp->extent, store->map, l->gp->extent)) return false;
+    }
+    return true;
+}
+
 /* Different loads of `rows` neighbouring rows along loop i; 0: it is not known how many. */
 static int loads_of(const Lower *l, int i, int rows)
 {
@@ -28,7 +40,7 @@ static int loads_of(const Lower *l, int i, int rows)
     for (uint32_t t = 0; t < l->survey->terms.len; t++) {
         const Term *term = &l->survey->terms.at[t];
         if (term->kind != TERM_LOAD) continue;
-        if (term->box || term->map->nindex || term->map->flat || is_written(l, term->buffer)) return 0;
+        if (term->box || term->map->nindex || term->map->flat || (is_written(l, term->buffer) && !reads_own(l, term))) return 0;
         for (int r = 0; r < rows; r++) {
             Read *at = &read[n];
             int seen = 0;
@@ -70,38 +82,31 @@ int choose_jam(const Lower *l, int *rows)
     return best;
 }
 
-static void form(Lower *l, int loop, int rows)
+/* A loop along the rows around their stores: those of `rows` rows together, or of one. */
+static void store_rows(Lower *l, int loop, Part part, bool blocked, int rows)
 {
-    uint32_t at[MAX_DOMAIN + 2];
-    int32_t block = l->loop[l->vec].extent > LONG_LOOP ? BLOCK : 0;
-    for (int i = 0; i < l->nloops; i++)
-        l->loop[i].axis = lower_axis(l, i == loop ? l->loop[i].extent / rows : l->loop[i].extent, i == l->vec ? block : 0);
-    int n = open_grid(l, at);
-    if (block) at[n++] = open_loop(l, l->vec, PART_BLOCKS, 0, true);
-    at[n++] = open_loop(l, l->vec, block ? PART_WITHIN : PART_WHOLE, l->lanes, false);
-    l->loop[loop].times = rows;
+    uint32_t at[2] = { open_loop(l, loop, part, 0, false), open_loop(l, l->vec, blocked ? PART_WITHIN : PART_WHOLE, l->lanes, false) };
     for (int r = 0; r < rows; r++) {
         lower_forget(l);
-        l->loop[loop].first += r > 0;
+        l->loop[loop].first = r;
         store_roots(l, true);
         store_roots(l, false);
     }
-    close_all(l, at, n);
+    l->loop[loop].first = 0;
+    close_all(l, at, 2);
 }
 
-bool schedule_jam(Lower *l, int loop, int rows, Drafts *out)
+void form_jammed(Lower *l, int loop, int rows)
 {
-    Lower rest;
-    int64_t extent = l->loop[loop].extent, left = extent % rows;
+    uint32_t at[MAX_DOMAIN + 2];
+    int n = 0;
+    int32_t block = l->loop[l->vec].extent > LONG_LOOP ? BLOCK : 0;
     if (loads_of(l, loop, rows) > FEW_LOADS) l->lanes = native_lanes(l);
-    form(l, loop, rows);
-    if (!draft_end(l) || !left) return !l->err->kind;
-    if (!draft_begin(&rest, out, l->gr, l->n, l->survey, l->buffers)) return false;
-    choose_loops(&rest);
-    rest.vec = l->vec;
-    rest.lanes = l->lanes;
-    rest.loop[loop].extent = left;
-    rest.loop[loop].first = extent - left;
-    form(&rest, loop, 1);
-    return draft_end(&rest);
+    l->loop[loop].rows = rows;
+    for (int i = 0; i < l->nloops; i++) l->loop[i].axis = lower_axis(l, l->loop[i].extent, i == loop ? rows : i == l->vec ? block : 0);
+    for (int i = 0; i < l->nloops; i++) if (i != l->vec) at[n++] = open_loop(l, i, i == loop ? PART_BLOCKS : PART_WHOLE, 0, true);
+    if (block) at[n++] = open_loop(l, l->vec, PART_BLOCKS, 0, true);
+    store_rows(l, loop, PART_FULL, block > 0, rows);
+    if (l->loop[loop].extent % rows) store_rows(l, loop, PART_REST, block > 0, 1);
+    close_all(l, at, n);
 }

@@ -34,7 +34,7 @@ static bool is_ahead(const Lower *l, const Access *x, int64_t beside)
 {
     for (int i = 0; i < l->nloops; i++) {
         const Coef *c = &x->coef[l->loop[i].axis];
-        if (l->loop[i].times > 1 && c->kind == COEF_RUN && beside > NEAR && beside + NEAR < l->d->words.at[c->arg]) return false;
+        if (l->loop[i].rows > 1 && c->kind == COEF_RUN && beside > NEAR && beside + NEAR < l->d->words.at[c->arg] * l->loop[i].rows) return false;
     }
     return beside > 0;
 }
@@ -71,7 +71,7 @@ void mark_streams(Lower *l)
         return;
     }
     int64_t rows = 1;                                          /* that a grid point makes: their lines ahead are to fit the first cache together */
-    for (int i = 0; i < l->nloops; i++) if (l->loop[i].times > rows) rows = l->loop[i].times;
+    for (int i = 0; i < l->nloops; i++) if (l->loop[i].rows > rows) rows = l->loop[i].rows;
     for (uint32_t i = 0; i < l->k->accesses.len; i++) {
         Access *x = &l->k->accesses.at[i];
         if (array_bytes(l, x->array) > (int64_t)target->l1 && leads(l, i)) x->streams = (uint8_t)(rows > 1 ? 2 * rows : 1);

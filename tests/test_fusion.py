@@ -299,7 +299,7 @@ def test_neighbours_share_a_pointer():
     def f(u):
         return sum(u[1 + i : u.shape[0] - 1 + i, 1 + j : u.shape[1] - 1 + j] for i in (-1, 0, 1) for j in (-1, 0, 1))
 
-    c = plan(f, arr(50, 300))
+    c = plan(f, arr(20, 300))
     words = {w for w in re.findall(r"^access .*\+(arg\d+)", c.plan, re.M)}
     assert c.plan.count("access ") == 10 and len(words) <= 3
     c = plan(f, arr(102, 300))                   # of four rows at once: six rows are read

@@ -242,3 +242,19 @@ def test_one_element_is_joined_to_the_identity(line):
     f = eval(f"lambda x: {line}", {"np": np})
     for x in (-0.0, complex(-0.0, -0.0), complex(np.nan, 0), np.float32(-0.0)):
         same(f(np.array(x)), pyxla.jit(f)(np.array(x)))
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 31, 32, 33, 63, 64, 65, 127, 1000, 70_001])
+def test_counts(n):
+    """Sums of bools count the bits of masks where these have registers, also where the last vector is not full."""
+    x = sample((n,), "float32", n)
+    for f in (lambda x: (x > 0).sum(), lambda x: np.count_nonzero(x), lambda x: (x > 0).sum(dtype="int8"), lambda x: (x[::2] > 0).sum(dtype="uint16"), lambda x: (x > 0) @ (x < 9),
+              lambda x: ((x > 0).sum(), (x > .5).mean(), x.sum() > 0, (x > 1).astype(float).sum(), np.logical_not(x).std()) if n else 0,
+              lambda x: (x[:, None] > np.arange(3)).sum(0) if n < 2000 else 0, lambda x: (np.arange(3)[:, None] < x).sum(1)):
+        for a in (x, x.astype("float64"), x.astype("int8"), x > 0):
+            check(f, a, rtol=1e-13)
+
+
+def test_a_mean_of_bools_counts():
+    plan = pyxla.jit(lambda x: (x > 0).mean()).lower(np.ones(100)).compile().plan
+    assert "sum i64" in plan and "sum f64" not in plan

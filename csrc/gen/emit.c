@@ -250,6 +250,12 @@ LLVMValueRef v_first(Emit *e, LLVMValueRef mask)
     return LLVMBuildIntCast2(e->b, lane, LLVMInt64TypeInContext(e->ctx), 0, "");
 }
 
+LLVMValueRef v_count(Emit *e, LLVMValueRef mask)
+{
+    LLVMValueRef n = intrinsic(e, "llvm.ctpop", (LLVMValueRef[]){mask_bits(e, mask)}, 1);
+    return LLVMBuildIntCast2(e->b, n, LLVMInt64TypeInContext(e->ctx), 0, "");
+}
+
 /* ---- between types ---- */
 
 LLVMValueRef v_bitcast(Emit *e, LLVMValueRef a, Dtype to) { return LLVMBuildBitCast(e->b, a, v_type(e, to), ""); }

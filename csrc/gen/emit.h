@@ -94,6 +94,7 @@ LLVMValueRef v_ashr_v(Emit *e, LLVMValueRef a, LLVMValueRef n);
 LLVMValueRef v_icmp(Emit *e, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b);      /* LLVMIntEQ, LLVMIntSLT, LLVMIntULT ... */
 LLVMValueRef v_select(Emit *e, LLVMValueRef mask, LLVMValueRef yes, LLVMValueRef no);
 LLVMValueRef v_any(Emit *e, LLVMValueRef mask);                  /* a scalar i1: some lane is set */
+LLVMValueRef v_count(Emit *e, LLVMValueRef mask);                /* how many lanes are set, as int64 */
 LLVMValueRef v_first(Emit *e, LLVMValueRef mask);                /* the number of the first lane that is set, as int64; some lane is */
 
 /* ---- between types; `to` names the result's dtype ---- */

@@ -128,6 +128,34 @@ static void reduce_in_order(Gen *g, const Stmt *s, State m, StateCode *c)
     scope_leave(g, moved);
 }
 
+/* ---- counts: sums of bools, whose masks have registers that can be counted as words ---- */
+
+/* The bool that a REDUCE adds up as an integer, or 0. */
+static uint32_t counted_bool(const Gen *g, const Stmt *s)
+{
+    const Val *x = &g->k->vals.at[s->b];
+    return x->kind == VAL_OP && x->op == OP_cast && g->k->vals.at[x->a].dtype == DT_bool_ ? x->a : 0;
+}
+
+static bool is_count(const Gen *g, const Stmt *loop, uint32_t state)
+{
+    State m = g->k->states.at[state];
+    DtypeKind kind = dtype_info[m.dtype].kind;
+    if (g->e.level != CPU_AVX512 || m.monoid != MONOID_sum || (kind != DKIND_INT && kind != DKIND_UINT)) return false;
+    for (const Stmt *s = loop + 1; s < g->k->stmts.at + loop->end; s++)
+        if (s->kind == STMT_REDUCE && s->a == state && !counted_bool(g, s)) return false;
+    return true;
+}
+
+static void reduce_count(Gen *g, const Stmt *s, StateCode *c)
+{
+    LLVMValueRef x = val_lanes(g, counted_bool(g, s));
+    Moved moved = scope_enter(g, g->depth, g->lanes);
+    if (g->mask) x = v_and(&g->e, x, g->mask);
+    c->lanes[0] = LLVMBuildAdd(g->e.b, c->lanes[0], v_count(&g->e, x), "");
+    scope_leave(g, moved);
+}
+
 /* ---- statements ---- */
 
 /* Whether each REDUCE of the state takes in an element, so that lanes which start together count together. */
@@ -196,6 +224,10 @@ void state_reduce(Gen *g, const Stmt *s)
         extreme_reduce(g, s);
         return;
     }
+    if (c->gathering && c->tallied) {
+        reduce_count(g, s, c);
+        return;
+    }
     if (c->in_order && !c->gathering) {
         reduce_in_order(g, s, m, c);
         return;
@@ -238,6 +270,8 @@ void states_spread(Gen *g, const Stmt *loop)
         State m = g->k->states.at[i];
         identity(&g->e, m, c->lanes);
         extreme_spread(g, loop, i);
+        c->tallied = is_count(g, loop, i);
+        if (c->tallied) c->lanes[0] = int64_const(g, 0);
         g->e.lanes = outer;
         c->gathering = true;
     }
@@ -272,6 +306,7 @@ static void gather_state(Gen *g, const Stmt *loop, uint32_t state)
     unsigned outer = g->e.lanes;
     LLVMValueRef r[3];
     if (c->counted || c->watched) extreme_gather(g, loop, state);
+    else if (c->tallied) c->lanes[0] = LLVMBuildIntCast2(g->e.b, c->lanes[0], v_scalar_type(&g->e, g->k->states.at[state].dtype), 0, "");
     else gather_lanes(g, loop, state);
     g->e.lanes = 0;
     combine(&g->e, g->k->states.at[state], c->v, c->lanes, r);

@@ -33,8 +33,9 @@ enum { MAX_SCOPES = 4 * KERNEL_MAX_AXES + 12 };
 /* A reduction in progress: one SSA value per component. `lanes` holds what a vector FOR gathers for a state from outside of it.
  * counted: the index value of an argmax that keeps the vector FOR's own count where the best value of each lane was met (extreme.c);
  * watched: one more component than it has, lanes[1] or lanes[2], says whether, or where, NaN was met.
- * in_spans: spans.c adds it up. in_order: an argmax that meets its elements in the order of their indices. same_count: moments whose lanes all count the same elements; v[0] is a scalar. */
-typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering, same_count, in_order, watched, in_spans; uint32_t counted; } StateCode;
+ * tallied: a sum of bools, whose lanes are one word: how many were true. in_spans: spans.c adds it up.
+ * in_order: an argmax that meets its elements in the order of their indices. same_count: moments whose lanes all count the same elements; v[0] is a scalar. */
+typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering, same_count, in_order, watched, tallied, in_spans; uint32_t counted; } StateCode;
 
 typedef struct {
     Emit e;

@@ -364,12 +364,25 @@ static Id reduce_one(const Fold *f)
     return graph_binary(f->g, OP_add, x, fold_spread(f, graph_number(f->g, f->type->dtype, 0)));
 }
 
+/* A float64 sum of bools is how many are true, exactly: integers add up faster. */
+static Id reduce_bools(const Fold *f)
+{
+    const Node *x = fold_input(f, 0);
+    Id bools = x->op == OP_cast ? node_in(f->g, f->in[0])[0] : 0;
+    if (f->op != OP_reduce_sum || f->type->dtype != DT_float64 || !bools || node_at(f->g, bools)->dtype != DT_bool_)
+        return 0;
+    return graph_cast(f->g, graph_reduce(f->g, f->op, graph_cast(f->g, bools, DT_int64), (uint64_t)f->attr[0], 0), DT_float64);
+}
+
 static Id fold_reduce(const Fold *f)
 {
     int64_t n = reduced_count(f);
     if (n == 1)
         return reduce_one(f);
     Op op = f->op;
+    Id counted = reduce_bools(f);
+    if (counted)
+        return counted;
     if (n == 0 && op != OP_reduce_max && op != OP_reduce_min)
         return fold_spread(f, graph_number(f->g, f->type->dtype, op == OP_reduce_prod || op == OP_reduce_all));
     Id scalar = fold_scalar(f->g, f->in[0]);

@@ -379,3 +379,16 @@ def test_results_share_memory_that_numpy_made_of_numbers():
         assert [v.flags.owndata for v in first[:5]] == [True, False, False, False, True]
     with pytest.raises(pyxla.UnsupportedError, match="share memory"):             # of another dtype
         pyxla.jit(lambda x: ((w := np.fromiter([1.0, 2.0], float)), w.view(np.int64)))(X)
+
+
+def test_an_array_of_uncertain_order_leaves_others_alone():
+    """Which of the results share memory, beside an array whose axes NumPy may order otherwise than the plan."""
+    big, x = np.ones((3, 4), "int16"), np.arange(12.0).reshape(4, 3)
+
+    def f(x, k):
+        g = np.where(k > 0, big, big)
+        y = np.tril(x.T)
+        return y.reshape(-1), y, g + 1, (g.T + 1).reshape(-1)
+
+    got = pyxla.jit(f)(x, 2)
+    assert np.shares_memory(got[0], got[1]) and not np.shares_memory(got[2], got[3])

@@ -89,7 +89,7 @@ void cell_lay_out(Cell *c, Layout layout)
     const Node *n = node_at(c->trace->graph, c->node);
     c->layout = n->rank < 2 ? LAYOUT_C : layout;
     if (c->layout != LAYOUT_C && (n->op == OP_broadcast || op_info[n->op].kind == KIND_SOURCE))
-        c->trace->other_orders = true;                    /* one number, which has no order for the plan to follow */
+        trace_unordered(c->trace, c->node);               /* one number, which has no order for the plan to follow */
 }
 
 PyObject *tracer_array(Trace *t, Id node, Layout layout)
@@ -248,7 +248,7 @@ Layout tracer_kept_layout(const Tracer *x)
 {
     if (tracer_rank(x) < 2 || !repeats(x))
         return tracer_layout(x);
-    x->cell->trace->other_orders = true;
+    trace_unordered(x->cell->trace, x->cell->node);
     return LAYOUT_UNKNOWN;
 }
 

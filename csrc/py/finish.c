@@ -137,11 +137,35 @@ static bool own_step(const Map *m, const Dim *shape, int rank, ViewStep *out)
     return true;
 }
 
+void trace_unordered(Trace *t, Id node)
+{
+    Id *at = vec_push(t->arena, &t->unordered);
+    if (at)
+        *at = node;
+}
+
+/* Whether a node's array has NumPy's order of axes: nothing that it is made of is unordered. */
+static bool ordered(const Trace *t, Id id)
+{
+    const Graph *g = t->graph;
+    bool *odd = t->unordered.len ? arena_alloc(t->arena, id + 1) : NULL;
+    if (!odd)
+        return !t->unordered.len;
+    memset(odd, 0, id + 1);
+    for (uint32_t i = 0; i < t->unordered.len; i++)
+        if (t->unordered.at[i] <= id)
+            odd[t->unordered.at[i]] = true;
+    for (Id k = 1; k <= id; k++)                            /* (inputs come before what is made of them) */
+        for (int i = 0; i < node_at(g, k)->nin; i++)
+            odd[k] |= odd[node_in(g, k)[i]];
+    return !odd[id];
+}
+
 /* A result that is a reshape, or of one, whose being a view only the run shows; false: it has none, or a part that no view says, or the
  * array may not have NumPy's strides. */
 static bool result_steps(Trace *t, const Tracer *x, TraceResult *out)
 {
-    bool reshape = false, known = !t->other_orders && !stage_needed(t->graph);
+    bool reshape = false, known = !stage_needed(t->graph) && ordered(t, x->cell->node);
     uint32_t n = 0;
     for (const Map *m = x->map; m; m = m->parent, n++)
         reshape |= m->reshape;

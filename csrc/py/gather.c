@@ -110,7 +110,8 @@ PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Id r = graph_gather(t->graph, x, index, k);
     if (rest > 1 && own > layout)
         layout = own;
-    t->other_orders |= r && node_at(t->graph, r)->op != OP_gather;    /* of constant indices, the slice that they are */
+    if (r && node_at(t->graph, r)->op != OP_gather)
+        trace_unordered(t, r);                            /* of constant indices, the slice that they are */
     return tracer_array(t, r, layout);
 }
 

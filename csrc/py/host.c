@@ -278,9 +278,10 @@ static PyObject *core_host(PyObject *Py_UNUSED(module), PyObject *args)
     Trace *t = op_begin();
     if (!t || !push(&a, function) || !push_results(t, &a, results) || !push_ints(&a, numbers) || !read_inputs(t, inputs, in, &layout))
         return NULL;
-    t->other_orders |= layout != LAYOUT_C;
     int nin = (int)PyTuple_GET_SIZE(inputs);
     Id call = graph_add(t->graph, OP_host, in, nin, words, (int)a.len, DT_COUNT, NULL, 0);
+    if (call && layout != LAYOUT_C)
+        trace_unordered(t, call);
     return host_items(t, call, PyTuple_GET_SIZE(results), in, nin, layout);
 }
 

@@ -104,7 +104,8 @@ static PyObject *prim_copy(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Tracer *x = prim_arity("copy", n, 1, 2) ? prim_operand(op_begin(), args[0], &node) : NULL;
     Tracer *r = x ? (Tracer *)tracer_copy(x) : NULL;
     if (r && n == 2 && args[1] == Py_True) {
-        r->cell->trace->other_orders |= x->map || r->cell->layout != LAYOUT_C || op_info[node_at(r->cell->trace->graph, r->cell->node)->op].kind == KIND_VIEW;
+        if (x->map || r->cell->layout != LAYOUT_C || op_info[node_at(r->cell->trace->graph, r->cell->node)->op].kind == KIND_VIEW)
+            trace_unordered(r->cell->trace, r->cell->node);
         r->cell->layout = LAYOUT_C;
     }
     Py_XDECREF(x);

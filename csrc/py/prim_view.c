@@ -237,7 +237,8 @@ static PyObject *prim_diagonal(PyObject *m, PyObject *const *args, Py_ssize_t n)
         r = Py_NewRef(Py_None);
     else if (x && prim_ints(args[1], k) == 2 && tracer_rank(x) >= 2) {
         Trace *t = x->cell->trace;
-        t->other_orders |= tracer_rank(x) > 2;
+        if (tracer_rank(x) > 2)
+            trace_unordered(t, x->cell->node);
         Map *map = map_diagonal(t, x->map, tracer_rank(x), tracer_shape(x), k[0] < 0 ? -k[0] : 0, k[0] < 0 ? 0 : k[0], k[1] != 0);
         r = map ? tracer_view(x, map) : trace_fail(t);
     } else if (x && !PyErr_Occurred())

@@ -79,7 +79,7 @@ struct Trace {
     struct ScalarProgram *scalars;
     struct GuardList *guards;
     uint32_t reshapes;          /* of the results' steps */
-    bool other_orders;          /* an array was made whose axes the plan may order otherwise than NumPy: no result shows by its strides what is a view */
+    VEC(Id) unordered;          /* arrays whose axes the plan may order otherwise than NumPy: what is made of them does not show by its strides what is a view */
     Trace *outer;               /* the trace this one interrupts on this thread */
     unsigned long thread;
     /* trace-side private fields follow, see tracer.h */

@@ -145,6 +145,7 @@ Id tracer_node(Tracer *x);
 Trace *tracer_trace(Tracer *x);
 /* Gives an array made in the function the layout that NumPy's has. */
 void cell_lay_out(Cell *c, Layout layout);
+void trace_unordered(Trace *t, Id node);                    /* its axes may be ordered otherwise than NumPy's */
 /* Layout of what an elementwise op of this tracer gives. */
 Layout tracer_layout(const Tracer *x);
 Layout tracer_kept_layout(const Tracer *x);                            /* of a copy of x, a join, what is made like it */

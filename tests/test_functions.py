@@ -76,7 +76,7 @@ REDUCE = [
     lambda X: np.any(X), lambda X: np.all(X, 0), lambda B: B.any(1), lambda B: B.all(keepdims=True), lambda I: np.any(I, (0, 1)), lambda N: np.all(N), lambda E0: (np.any(E0), np.all(E0)),
     lambda X, B: np.any(X, where=B), lambda X, B: np.all(X > 0, 1, where=B), lambda X: np.ptp(X), lambda I: np.ptp(I, 1), lambda X: np.ptp(X, 0, keepdims=True),
     lambda X: np.argmax(X), lambda X: X.argmin(0), lambda X: np.argmax(X, 1, keepdims=True), lambda N: np.argmax(N), lambda N: np.argmin(N, 1), lambda B: np.argmax(B, 0), lambda I: I.argmin(-1),
-    lambda X: np.argmax(X, keepdims=True), lambda Z: np.argmax(Z), lambda X: np.intp(np.count_nonzero(X)), lambda B: np.count_nonzero(B, 0), lambda I: np.count_nonzero(I, axis=1, keepdims=True),
+    lambda X: np.argmax(X, keepdims=True), lambda Z: np.argmax(Z), lambda X: np.count_nonzero(X), lambda B: np.count_nonzero(B, 0), lambda I: np.count_nonzero(I, axis=1, keepdims=True),
     lambda X: np.trace(X), lambda X: X.trace(1), lambda U: U.trace(), lambda C: np.trace(C, axis1=1, axis2=2), lambda C: np.linalg.trace(C),
 ]
 STATS = [
@@ -134,7 +134,7 @@ UFUNC_METHODS = [
 ]
 ONE = """sum prod max min any all argmax argmin mean var std ptp cumsum cumprod ravel transpose squeeze copy round flip roll(S,1) tile(S,2) repeat(S,2) atleast_1d
     atleast_2d broadcast_to(S,(2,)) broadcast_to(S,()) broadcast_arrays(S,S) expand_dims(S,0) reshape(S,()) reshape(S,(1,1)) pad(S,1) pad(S,1,'edge') clip(S,0,1) where(S>0,S,1)
-    nan_to_num isclose(S,S) real imag isreal angle zeros_like ones_like full_like(S,3) empty_like(S).shape nansum nanmean nanmax nanstd intp(np.count_nonzero(S)) average diag(atleast_1d(S))
+    nan_to_num isclose(S,S) real imag isreal angle zeros_like ones_like full_like(S,3) empty_like(S).shape nansum nanmean nanmax nanstd count_nonzero(S) average diag(atleast_1d(S))
     append(S,S) stack([S,S]) hstack([S,S]) vstack([S,S]) dstack([S,S]) column_stack([S,S]) block([S,S]) concatenate([S,S],axis=None) dot(S,S) inner(S,S) vdot(S,S) outer(S,S) kron(S,S)
     tensordot(S,S,0) linalg.norm einsum('->',S) einsum(',->',S,S) fix sinc isposinf nan_to_num(S,nan=1) moveaxis(S,[],[]) ediff1d delete(S,0) insert(S,0,1) resize(S,3) meshgrid(S,S)
     linspace(0,S,3) gradient(S) rollaxis(S,0) count_nonzero(S,keepdims=True) sum(S,keepdims=True) max(S,axis=0) argmax(S,axis=0) mean(S,keepdims=True) var(S,axis=()) sum(S,axis=())

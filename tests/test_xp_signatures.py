@@ -3,6 +3,7 @@ import inspect
 
 import numpy as np
 import pytest
+from checking import OLD
 
 from pyxla import xp
 
@@ -63,6 +64,8 @@ def parameters(text):
 def test_signature(prefix, item):
     name, _, rest = item.partition("(")
     f = getattr(getattr(xp, prefix) if prefix else xp, name)
+    if OLD and not inspect.isfunction(f):
+        pytest.skip("what NumPy has in C has no signature before 2.3")
     mine = inspect.signature(f).parameters
     places = [p for p in mine.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     for k, p in enumerate(parameters("(" + rest)):

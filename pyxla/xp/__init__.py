@@ -120,7 +120,6 @@ from numpy import (
     stack,
     subtract,
     sum,
-    take_along_axis,
     tan,
     tanh,
     tensordot,
@@ -387,6 +386,30 @@ def argsort(x, /, *, axis=-1, descending=False, stable=True):
         return np.argsort(x, axis=axis, stable=stable)
     r = np.flip(np.argsort(np.flip(x, axis=axis), axis=axis, stable=stable), axis=axis)
     return x.shape[axis] - 1 - r
+
+
+def take_along_axis(x, indices, /, *, axis=-1):
+    """The elements of x that the indices name along an axis (NumPy before 2.3 has no default for it).
+
+    Parameters
+    ----------
+    x : array
+    indices : array of integers
+        Of x's rank; broadcasts with x on the other axes.
+    axis : int
+
+    Returns
+    -------
+    array
+        Of the indices' shape, broadcast.
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.take_along_axis(xp.asarray([[5, 6, 7]]), xp.asarray([[2, 0]]))
+    array([[7, 5]])
+    """
+    return np.take_along_axis(x, indices, axis=axis)
 
 
 def take(x, indices, /, *, axis=None):

@@ -121,6 +121,7 @@ class Graphs:
         self.arena = self.c.driver_arena(self.errmem)
         self.g = self.c.driver_graph(self.arena)
         self.inputs = []
+        self.second_cache(1 << 20)
 
     def close(self):
         self.c.arena_free(self.arena)
@@ -238,6 +239,10 @@ class Graphs:
             attrs += [self.dtype(v), v.ndim, *v.shape]
         call = self.add("host", [x, y], [*attrs, k], values[0])
         return [self.add("item", [call], [i], v) for i, v in enumerate(values)]
+
+    def second_cache(self, size):
+        """Plans from now on are for a second cache of so many bytes."""
+        C.c_size_t.in_dll(self.c, "driver_l2").value = size
 
     def check(self, outputs, into=None, vector_bytes=32, rtol=None, donated=(), constant=()):
         """Plans, runs and compares; returns the plan's text. donated, constant: numbers of inputs."""

@@ -31,6 +31,8 @@ typedef struct {
     uint32_t uses;
 } NodeInfo;
 
+typedef struct Lower Lower;
+
 /* One store of a group: the value of a node into a box (NULL: the whole) of the buffer of node `buffer`. */
 typedef struct {
     Id value, buffer;
@@ -57,6 +59,8 @@ typedef struct {
     uint32_t summed;
     Id then;                     /* a product of a value of the domain, finished row by row: it goes from a tile of rows to its own buffer */
     uint32_t feeds;              /* the group of the product that computes this one's rows itself, into a tile (feed.c) */
+    uint32_t together;           /* the group, itself or a lower one, in whose pass over memory its reductions are made (schedule_together.c); 0: its own */
+    const Lower *blocks;  /* ... what is known of that once the pass is scheduled */
     Id host;                     /* the host call that is all of the group; `operands` are then the buffers of its inputs */
     Id *items;                   /* ... the nodes that are its results, 0: nobody reads it */
     uint32_t nvals;
@@ -198,6 +202,10 @@ Id buffers_add(Grouping *gr, Buffers *b, Dtype dtype, int64_t bytes);
 /* ---- feed.c ---- */
 /* Marks the groups whose rows a product takes as they come (`feeds`); false without memory. */
 bool feed_mark(Grouping *gr, Buffers *b);
+
+/* ---- schedule_together.c ---- */
+/* Marks the groups whose reductions of the same arrays, over other axes, are made in one pass (`together`). */
+void together_mark(Grouping *gr, const Buffers *b);
 
 /* ---- schedule.c: a group's kernels ---- */
 

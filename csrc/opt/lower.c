@@ -221,6 +221,12 @@ static uint32_t load_access(Lower *l, Dtype dtype, uint32_t access)
     return kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dtype, .a = access });
 }
 
+uint32_t lower_tile_of(const Lower *l, Id buffer)
+{
+    for (uint32_t i = 0; i < l->turned.len; i++) if (l->turned.at[i].buffer == buffer) return l->turned.at[i].access + 1;
+    return 0;
+}
+
 uint32_t lower_load(Lower *l, Id buffer, Dtype dtype, const Map *m)
 {
     for (uint32_t i = 0; i < l->turned.len; i++)

@@ -26,7 +26,7 @@ typedef struct { Id id; uint8_t phase; uint32_t val; const Map *map; } Memo;
 typedef struct { int64_t bytes; int loop; int32_t arg; } StrideArg;
 typedef struct { Id buffer; const Map *map; uint32_t access; } Turned;     /* what reads of `buffer` through `map` find transposed in a tile */
 
-typedef struct {
+struct Lower {
     Grouping *gr;
     const Group *gp;
     uint32_t n;
@@ -54,8 +54,11 @@ typedef struct {
     uint32_t then_tile;          /* access of the tile of rows that the product `then` of the group reads + 1 */
     Memo *memo;
     uint32_t memo_cap, memo_len;
-} Lower;
+    int64_t partials;            /* a group that is reduced with others: partial states per result, 0: it is finished */
+};
 
+/* The scratch access that stands for `buffer` from turn_made() or schedule_together() on, + 1; 0: there is none. */
+uint32_t lower_tile_of(const Lower *l, Id buffer);
 /* Starts an empty kernel for the group; false on error. */
 bool lower_begin(Lower *l);
 uint32_t lower_word(Lower *l, int64_t value);                           /* an args word holding value; its index */

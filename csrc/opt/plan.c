@@ -189,6 +189,7 @@ static Plan *plan_build(Arena *a, Arena *work, Grouping *gr, const Survey *surve
     Drafts each = { 0 }, drafts = { 0 };
     gr->surveys = surveys;
     if (!feed_mark(gr, b)) return NULL;
+    together_mark(gr, b);
     for (uint32_t n = 1; n < gr->groups.len; n++)
         if (!gr->groups.at[n].feeds && !(gr->groups.at[n].host ? host_schedule(gr, n, b, &each) : schedule_tuned(gr, n, &surveys[n], b, &each))) return NULL;
     for (uint32_t i = 0; i < b->copies.len; i++)

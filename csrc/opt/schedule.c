@@ -7,6 +7,7 @@
  *   by rows           vector loop reduced: one grid point per row, one loop over the row per phase, tiles between them
  *   by columns        vector loop kept: each vector of columns walks down the rows
  *   split             a long reduction with few results: schedule_split.c
+ *   together          reductions of the same arrays over different axes, block by block: schedule_together.c
  *   product           schedule_dot.c
  *
  * schedule_loops.c chooses the loops, schedule_phase.c fills them. Choices depend on extents by class, on strides and on the target, never
@@ -153,9 +154,11 @@ bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buf
 {
     Lower l = { .gr = gr, .gp = &gr->groups.at[n], .buffers = buffers, .survey = survey };
     int32_t block = 0;
+    if (l.gp->together && l.gp->together != n) return together_combine(gr, n, buffers, out);
     if (is_idle(&l)) return true;
     if (l.gp->dot) return schedule_dot(gr, n, survey, buffers, out);
     if (!draft_begin(&l, out, gr, n, survey, buffers)) return false;
+    if (l.gp->together) return schedule_together(&l, out);
     choose_loops(&l);
     list_reductions(&l);
     l.vec = choose_vector(&l);

@@ -20,6 +20,8 @@ bool draft_end(Lower *l);
 bool reduces_axis(const Group *gp, int k);
 Monoid monoid_of(const Lower *l, Id id);
 bool is_arg(const Lower *l, Id id);                /* argmax or argmin */
+/* For n groups of one domain: its axes in order of decreasing step, merged where all of them allow it. */
+void choose_common_loops(Lower *const *l, int n);
 /* Domain axes in order of decreasing step (kept before reduced ones), neighbours merged where every access allows it. */
 void choose_loops(Lower *l);
 /* Lanes of a vector of the target that holds the widest value computed. */
@@ -75,6 +77,15 @@ void list_reductions(Lower *l);
 int choose_split(const Lower *l, int32_t *block);
 /* Ends l as the kernel of partial states and appends the one that combines them; false with an error. */
 bool schedule_split(Lower *l, int split, int32_t block, Drafts *out);
+/* The kernel l, just begun, combines the partials that kernel `first` has stored for each kept coordinate, so many of them, and computes what depends on the
+ * results alone. */
+void combine_partials(Lower *l, const Lower *first, int64_t nblocks);
+
+/* ---- schedule_together.c ---- */
+/* Appends the launch that makes the reductions of all groups that group l leads, and the one that finishes its own; false with an error. */
+bool schedule_together(Lower *l, Drafts *out);
+/* Appends the launch that finishes group n, which was reduced with its leader, if it needs one. */
+bool together_combine(Grouping *gr, uint32_t n, Buffers *buffers, Drafts *out);
 
 /* ---- schedule_turn.c ---- */
 /* The kept loop that some array of an elementwise group lies along while others lie along the vector loop, so that tiles are worth

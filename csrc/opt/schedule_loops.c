@@ -88,6 +88,38 @@ void choose_loops(Lower *l)
     }
 }
 
+static bool all_mergeable(Lower *const *l, int n, int outer, int inner)
+{
+    for (int g = 0; g < n; g++) if (!mergeable(l[g], outer, inner)) return false;
+    return true;
+}
+
+void choose_common_loops(Lower *const *l, int n)
+{
+    const Group *gp = l[0]->gp;
+    int order[MAX_DOMAIN], nloops = 0;
+    int64_t weight[MAX_DOMAIN] = { 0 };
+    Loop loop[MAX_DOMAIN];
+    for (int k = 0; k < gp->naxes; k++) {
+        int at = k;
+        for (int g = 0; g < n; g++) weight[k] += axis_weight(l[g], k);
+        for (; at > 0 && weight[order[at - 1]] < weight[k]; at--) order[at] = order[at - 1];
+        order[at] = k;
+    }
+    for (int i = 0; i < gp->naxes; i++) {
+        bool merge = nloops && all_mergeable(l, n, loop[nloops - 1].domain, order[i]);
+        int64_t outside = merge ? loop[--nloops].extent : 1;
+        loop[nloops++] = (Loop){ .extent = outside * gp->extent[order[i]], .domain = order[i] };
+    }
+    for (int g = 0; g < n; g++) {
+        l[g]->nloops = nloops;
+        for (int i = 0; i < nloops; i++) {
+            l[g]->loop[i] = loop[i];
+            l[g]->loop[i].reduced = reduces_axis(l[g]->gp, loop[i].domain);
+        }
+    }
+}
+
 int64_t extents(const Lower *l, bool reduced)
 {
     int64_t p = 1;

@@ -32,7 +32,8 @@ static void store_root(Lower *l, const Root *r)
         return;
     }
     Dtype dt = node_at(l->gr->g, r->value)->dtype;
-    uint32_t x = r->then ? l->then_tile - 1 : l->feed_tile ? feed_access(l, r) : lower_access(l, r->buffer, dt, to, true);
+    uint32_t tile = r->then ? l->then_tile : lower_tile_of(l, r->buffer);
+    uint32_t x = tile ? tile - 1 : l->feed_tile ? feed_access(l, r) : lower_access(l, r->buffer, dt, to, true);
     Op combine = r->scatter ? (Op)node_attr(l->gr->g, r->scatter)[0] : OP_none;
     if (combine) {
         uint32_t old = kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dt, .a = x });

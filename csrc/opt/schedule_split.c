@@ -65,8 +65,7 @@ static uint32_t load_partial(Lower *l, const Reduction *r, int c)
     return kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dt, .a = x });
 }
 
-/* The second kernel: combines the partials of each kept coordinate and computes what depends on the results only. */
-static void split_combine(Lower *l, const Lower *first, int64_t nblocks)
+void combine_partials(Lower *l, const Lower *first, int64_t nblocks)
 {
     uint32_t at[MAX_DOMAIN + 2], v[3] = { 0 };
     int n = 0;
@@ -76,14 +75,16 @@ static void split_combine(Lower *l, const Lower *first, int64_t nblocks)
     l->loop[l->nloops++] = (Loop){ .extent = nblocks, .domain = MAX_DOMAIN, .reduced = true };
     l->vec = l->nloops > 1 ? kept - 1 : l->nloops - 1;
     l->lanes = native_lanes(l);
-    for (int i = 0; i < l->nloops; i++) l->loop[i].axis = lower_axis(l, l->loop[i].extent, 0);
+    bool cut = l->vec < kept && l->loop[l->vec].extent > LONG_LOOP;
+    for (int i = 0; i < l->nloops; i++) l->loop[i].axis = lower_axis(l, l->loop[i].extent, cut && i == l->vec ? BLOCK : 0);
     for (uint32_t i = 0; i < first->reductions.len; i++) {
         Reduction *r = vec_push(l->arena, &l->reductions);
         if (r) *r = (Reduction){ .id = first->reductions.at[i].id, .partial = { first->reductions.at[i].partial[0],
             first->reductions.at[i].partial[1], first->reductions.at[i].partial[2] } };
     }
-    for (int i = 0; i < kept; i++)
-        at[n++] = open_loop(l, i, PART_WHOLE, i == l->vec ? l->lanes : 0, i != l->vec);
+    for (int i = 0; i < kept - 1; i++) at[n++] = open_loop(l, i, PART_WHOLE, 0, true);
+    if (cut) at[n++] = open_loop(l, l->vec, PART_BLOCKS, 0, true);
+    if (kept) at[n++] = open_loop(l, l->vec, cut ? PART_WITHIN : PART_WHOLE, l->lanes, false);
     l->phase = 0;
     init_states(l, false, true);
     uint32_t loop = open_loop(l, kept, PART_WHOLE, l->vec == kept ? l->lanes : 0, false);
@@ -131,6 +132,6 @@ bool schedule_split(Lower *l, int split, int32_t block, Drafts *out)
     split_partials(l, split, block, nblocks);
     if (!draft_end(l)) return false;
     if (!draft_begin(&second, out, l->gr, l->n, l->survey, l->buffers)) return false;
-    split_combine(&second, l, nblocks);
+    combine_partials(&second, l, nblocks);
     return draft_end(&second);
 }

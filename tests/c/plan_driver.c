@@ -15,6 +15,8 @@ typedef struct { Plan *plan; char *text; } Driven;
 
 enum { LAYOUT = MAX_RANK + 3 };
 
+size_t driver_l2 = 1 << 20;                    /* of the machine planned for */
+
 /* strides: LAYOUT words per input: MAX_RANK strides, then whether its bytes are swapped, it is donated, it is constant; into: per output, -1: a new array, -2: one in NumPy's order of axes. NULL with the graph's error. */
 Plan *driver_plan(Graph *g, const int64_t *strides, const int32_t *into, int vector_bytes)
 {
@@ -28,7 +30,7 @@ Plan *driver_plan(Graph *g, const int64_t *strides, const int32_t *into, int vec
         in[i].writable = true;
     }
     for (uint32_t i = 0; i < g->outputs.len; i++) out[i] = (PlanOutput){ .into = into[i] < 0 ? -1 : into[i], .ordered = into[i] == -2 };
-    Target target = { .level = cpu_host()->level, .vector_bytes = vector_bytes, .l1 = 32768, .l2 = 1 << 20 };
+    Target target = { .level = cpu_host()->level, .vector_bytes = vector_bytes, .l1 = 32768, .l2 = driver_l2 };
     Plan *p = plan_make(g->arena, g, in, out, &target);
     free(in);
     free(out);

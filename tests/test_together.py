@@ -1,0 +1,158 @@
+"""Reductions of one array over different axes: one pass over memory once it is past the second cache, NumPy's results, the same bits by any number of threads."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pyxla
+
+R = np.random.default_rng(0)
+SHARED = {
+    "rows, columns": lambda x: (x.sum(0), x.sum(1)),
+    "columns, all": lambda x: (x.sum(0), x.sum()),
+    "rows, all": lambda x: (x.sum(1), x.sum()),
+    "other reductions": lambda x: (x.max(1), x.mean(0), x.min()),
+    "positions": lambda x: (x.argmax(0), x.argmin(1)),
+    "moments": lambda x: (x.var(0), x.std(0), x.sum(1)),
+    "what follows": lambda x: (x.sum(0) / 7 + 1, np.sqrt(x.max(1)), x.min() - 1),
+    "computed": lambda x: (np.exp(x).sum(0), np.exp(x).sum(1), np.exp(x).max()),
+    "two computed": lambda x: ((x * x).sum(0), (x - 1).sum(1)),
+    "two operands": lambda x, y: ((x * y).sum(0), (x - y).max(1), y.sum()),
+    "a result, too": lambda x: (np.exp(x), np.exp(x).sum(0), np.exp(x).sum(1)),
+    "a cheap result": lambda x: (x * 2, (x * 2).sum(0), (x * 2).sum(1)),
+}
+DEEP = {
+    "each axis": lambda x: (x.sum(0), x.sum(1), x.sum(2)),
+    "pairs": lambda x: (x.sum((0, 1)), x.max((1, 2)), x.mean((0, 2))),
+    "nested": lambda x: (x.sum(1), x.sum((1, 2)), x.sum()),
+}
+
+
+def compiled(f, *args):
+    return pyxla.jit(f).lower(*args).compile()
+
+
+def reads(plan, buffer="in0"):
+    return [line for line in str(plan).split("\nkernel 0")[0].splitlines() if line.startswith("launch") and f" {buffer}" in line]
+
+
+@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_reductions_over_different_axes_share_a_pass(name, dtype):
+    f = SHARED[name]
+    args = [R.random((1100, 700)).astype(dtype) for _ in range(f.__code__.co_argcount)]
+    c = compiled(f, *args)
+    assert all(len(reads(c.plan, f"in{k}")) == 1 for k in range(len(args))), str(c.plan)[:1000]
+    assert c.workspace_bytes < args[0].nbytes / 8 and c.launches <= 3
+    for got, want in zip(pyxla.jit(f)(*args), f(*(a.astype(np.float64) for a in args))):
+        np.testing.assert_allclose(got, want, rtol=2e-5 if dtype == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("axes", [(0, 1, 2), (2, 1, 0), (1, 2, 0)], ids=str)
+def test_of_three_axes_in_any_layout(name, axes):
+    x = R.random((90, 70, 80)).astype("float32").transpose(axes)
+    c = compiled(DEEP[name], x)
+    assert len(reads(c.plan)) == 1 and c.workspace_bytes < x.nbytes / 4, str(c.plan)[:1000]
+    for got, want in zip(pyxla.jit(DEEP[name])(x), DEEP[name](x.astype(np.float64))):
+        np.testing.assert_allclose(got, want, rtol=2e-5)
+
+
+def test_a_pass_over_a_batch_keeps_its_axis():
+    x = R.random((6, 300, 200)).astype("float32")
+    f = pyxla.jit(lambda x: (x.sum(1), x.max(2)))
+    assert len(reads(f.lower(x).compile().plan)) == 1
+    for got, want in zip(f(x), (x.sum(1, dtype="float64"), x.max(2))):
+        np.testing.assert_allclose(got, want, rtol=2e-5)
+
+
+def test_what_is_in_the_second_cache_is_read_again():
+    x = R.random((100, 100)).astype("float32")
+    assert compiled(SHARED["rows, columns"], x).launches == 2 and compiled(SHARED["rows, columns"], x[:8, :8]).launches == 1
+
+
+def test_what_depends_on_a_result_comes_after_it():
+    def f(x):
+        s = x.sum(0)
+        return s, (x - s).max(1), x.sum(1)
+
+    x = R.random((1100, 700))
+    for got, want in zip(pyxla.jit(f)(x), f(x)):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_results_written_into_arguments_wait_for_their_readers():
+    def f(x, a, b):
+        s = x.sum(0)
+        c = a * 2 + s
+        a[:] = x.max(1)[:700]
+        b += x.sum(1)
+        x += 1
+        return c, x.sum(0), x.min(1)
+
+    args = R.random((1100, 700)), R.random(700), R.random(1100)
+    mine, theirs = [a.copy() for a in args], [a.copy() for a in args]
+    for got, want in zip((*pyxla.jit(f)(*mine), *mine), (*f(*theirs), *theirs)):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_threads_do_not_change_a_bit(name):
+    f = SHARED[name]
+    args = [R.random((1100, 700)).astype("float32") for _ in range(f.__code__.co_argcount)]
+    for one, two in zip(pyxla.jit(f, threads=1)(*args), pyxla.jit(f, threads=2)(*args)):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_sums_are_as_accurate_as_numpys():
+    x = (R.random((3000, 1100)) + 1000).astype("float32")
+    exact = x.astype(np.float64)
+    rows, columns, whole = pyxla.jit(lambda x: (x.sum(1), x.sum(0), x.sum()))(x)
+    for got, want in ((rows, exact.sum(1)), (columns, exact.sum(0)), (whole, exact.sum())):
+        assert np.max(np.abs(got - want) / want) < 2e-7
+
+
+def random_case(rng):
+    """Reductions of one array of a random layout, and what is done to them: source text of a function and its arguments."""
+    rank = rng.choice([2, 2, 3])
+    shape = [rng.choice([5, 17, 40, 130]) for _ in range(rank)]
+    dtype = rng.choice(["float32", "float64", "int32", "int8", "uint64"])
+    x = np.random.default_rng(rng.randrange(2**32)).integers(0, 9, [n * 2 for n in shape]).astype(dtype)
+    x = x[tuple(rng.choice([slice(0, None, 2), slice(None, None, -2), slice(0, n)]) for n in shape)].transpose(rng.sample(range(rank), rank))
+    v = rng.choice(["x", "(x * 2)", "np.exp(x * 0.1)", "(x - y)", "x.astype('float64')"])
+    calls = []
+    for _ in range(rng.randrange(2, 6)):
+        axes = tuple(rng.sample(range(rank), rng.randrange(1, rank + 1)))
+        op = rng.choice(["sum", "max", "mean", "min", "any", "var"] + (["argmax", "argmin"] if len(axes) == 1 else []))
+        calls.append(f"{v}.{op}({axes if len(axes) > 1 else axes[0]})" + rng.choice(["", " * 2", " + 1"] if op != "any" else [""]))
+    if rng.random() < 0.3:
+        calls.insert(rng.randrange(len(calls)), v)
+    return f"lambda x, y: ({', '.join(calls)},)", (x, x[::1].copy() % 5)
+
+
+CASES = """
+import random, sys
+import numpy as np
+import pyxla
+from test_together import random_case
+for seed in range(60):
+    source, args = random_case(random.Random(seed))
+    f = eval(source)
+    for got, want in zip(pyxla.jit(f)(*args), f(*args)):
+        assert got.dtype == want.dtype and got.shape == want.shape, (seed, source)
+        np.testing.assert_allclose(got, want, rtol=1e-5 if got.dtype == np.float32 else 1e-11, atol=1e-6, err_msg=f"{seed} {source}")
+"""
+
+
+@pytest.mark.parametrize("backend", ["llvm", "interp"])
+def test_random_reductions_for_a_tiny_cache(backend):
+    """Arrays that take a thousand elements are past the second cache of this machine: many blocks, cut at odd places."""
+    here = Path(__file__).parent
+    env = {**os.environ, "PYXLA_CACHES": "4096,4096", "PYTHONPATH": os.pathsep.join([str(here), str(here.parent)]), "PYXLA_CHECK": "1"}
+    if backend == "interp":
+        env["PYXLA_BACKEND"] = "interp"
+    r = subprocess.run([sys.executable, "-c", CASES.replace("range(60)", "range(60, 85)") if backend == "interp" else CASES], env=env, capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr[-3000:]

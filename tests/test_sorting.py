@@ -170,3 +170,12 @@ def test_errors(f):
 def test_a_traced_place_is_guarded():
     f = pyxla.jit(lambda x, k: np.partition(x, k)[k])
     assert [f(V, k) for k in (3, 5, 3)] == [np.sort(V)[k] for k in (3, 5, 3)]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8"])
+@pytest.mark.parametrize("n", [0, 1, 127, 128, 129, 1003])
+def test_bytes_are_counted(dtype, n):
+    x = np.random.default_rng(n).integers(-128, 128, (3, n)).astype(dtype)
+    for f in (np.sort, lambda x: np.sort(x, kind="stable"), lambda x: np.sort(x, kind="heapsort")[..., ::-1], lambda x: np.sort(x.T, 0), lambda x: np.unique(x), lambda x: np.sort(x[:, ::-2], -1),
+              lambda x: np.median(x, 1) if n else 0, lambda x: (np.sort(x, None), x)):
+        check(f, x)

@@ -213,7 +213,10 @@ def middle(x, axis):
     """The mean of the one or two elements in the middle of a sorted axis; NaN where there is one."""
     n, before = x.shape[axis], (slice(None),) * axis
     low, high, floats = (n - 1) // 2, n // 2, inexact(x.dtype)
-    part = network.sort(x, axis) if network.fits(x, axis) else partitioned(x, [low, high] + [n - 1] * floats, axis, "introselect")
+    if network.fits(x, axis) or x.dtype.itemsize == 1:
+        part = sorted_values(x, axis, 0)
+    else:
+        part = partitioned(x, [low, high] + [n - 1] * floats, axis, "introselect")
     r = np.mean(part[(*before, slice(low, high + 1))], axis=axis)
     last = part[(*before, n - 1)]
     return _core.where(np.isnan(last), last, r) if floats else r

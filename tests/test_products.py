@@ -370,6 +370,27 @@ def test_large_matrices_that_few_rows_use(m, k, dtype):
 
 # ---- products of bytes ----
 
+def test_equal_layers_are_equal_kernels():
+    """Norms around large matrices that few rows use: neither reads the matrix in place, and the first layer is like the others."""
+    def norm(x):
+        d = x - x.mean(-1, keepdims=True)
+        return d / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5)
+
+    def layers(x, weights):
+        for up, down in weights:
+            x = x + np.maximum(0.5 * (norm(x) @ up), 0) @ down
+        return x
+
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((64, 360)).astype("f")
+    weights = [[(rng.standard_normal(s) / 20).astype("f") for s in ((360, 1620), (1620, 360))] for _ in range(3)]
+    for n in (1, 3):
+        compiled = pyxla.jit(layers)
+        np.testing.assert_allclose(compiled(x, weights[:n]), layers(x, weights[:n]), rtol=2e-4, atol=2e-4)
+        info = compiled.cache_info()
+        assert info.compiled + info.reused == 3 and (n == 1 or not info.compiled)
+
+
 @pytest.mark.parametrize("left", ["int8", "uint8"])
 @pytest.mark.parametrize("right", ["int8", "uint8"])
 def test_products_of_bytes(left, right):

@@ -349,6 +349,22 @@ static LLVMValueRef greater(Gen *g, LLVMValueRef a, LLVMValueRef b)
     return LLVMBuildSelect(g->e.b, LLVMBuildICmp(g->e.b, LLVMIntSGT, a, b, ""), a, b, "");
 }
 
+/* Bytes to rows ahead of the FOR around the vector FOR: of short pieces of rows that lie far apart. */
+static LLVMValueRef rows_ahead(Gen *g, const Access *x)
+{
+    for (int d = (g->vec - 2) & ~1; d > 0; d -= 2) {
+        bool literal;
+        int64_t bytes;
+        if (!access_moves(g, x, g->scope[d].loop)) continue;
+        LLVMValueRef row = access_stride(g, x, g->scope[d].loop, &literal, &bytes);
+        Moved m = scope_enter(g, 0, 0);
+        LLVMValueRef far = LLVMBuildMul(g->e.b, row, int64_const(g, ROWS_AHEAD), "");
+        scope_leave(g, m);
+        return far;
+    }
+    return NULL;
+}
+
 /* Bytes from an access to what it asks for: rows ahead, more of short ones, where a FOR inside the vector FOR walks down the rows. */
 static LLVMValueRef distance_ahead(Gen *g, const Access *x)
 {
@@ -363,6 +379,7 @@ static LLVMValueRef distance_ahead(Gen *g, const Access *x)
             scope_leave(g, m);
             return far;
         }
+    if (x->streams == STREAMS_ROWS) return rows_ahead(g, x);
     return int64_const(g, BYTES_AHEAD / x->streams);
 }
 

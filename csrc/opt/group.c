@@ -450,7 +450,7 @@ static bool reduces_in(Grouping *gr, const Scan *s, uint32_t over, const int8_t 
     if (gp->nvals + s->ops > GROUP_VALS || gp->tiles) return false;
     if (gp->inner) return red == (mask == all ? gp->inner : gp->reduced & ~gp->inner) && mask != (all & ~gp->reduced) && nest_takes(s, s->best, mask);
     if (mask != all) return nest_begin(gr, s, s->best, mask, red, id);
-    return !gp->scan && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp)))
+    return !gp->scan && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp) && !after_is_packed_inside(gr, gp->dot)))
         && !(gp->closed && scan_phase(s, s->best));
 }
 
@@ -556,64 +556,13 @@ static bool pack_computes(Grouping *gr, Id id)
     return op_info[node_at(g, id)->op].kind == KIND_ELEMENTWISE && !info->group && !info->stored && info->uses == 1;
 }
 
-/* Uses of `a` but reductions of its rows: these run in its own group. */
-static uint32_t uses_whole(const Grouping *gr, Id a)
-{
-    const Graph *g = gr->g;
-    uint32_t uses = gr->info[a].uses;
-    for (Id id = a + 1; uses > 1 && id < g->nodes.len; id++)
-        if (node_at(g, id)->op == OP_reduce_sum && node_in(g, id)[0] == a && gr->info[id].uses && node_attr(g, id)[0] == 1 << (node_at(g, a)->rank - 1)) uses--;
-    return uses;
-}
-
-/* The group whose rows a product can take as they come: those of a product and of reductions along its rows, as in attention; or 0. */
-static uint32_t group_of_rows(const Grouping *gr, Id id)
-{
-    const Graph *g = gr->g;
-    Id a = node_in(g, id)[0];
-    const NodeInfo *info = &gr->info[a];
-    const Group *gp = &gr->groups.at[info->group];
-    int rank = node_at(g, a)->rank, last = gp->naxes - 1;
-    if (!info->group || !gp->dot || gp->then || gp->sum || gp->reduced != 1u << last || gp->closed || gp->naxes > MAX_DOMAIN - 4) return 0;
-    if (op_info[node_at(g, a)->op].kind != KIND_ELEMENTWISE || uses_whole(gr, a) != 1 || info->stored || info->row) return 0;
-    if (node_at(g, a)->dtype != node_at(g, gp->dot)->dtype || node_shape(g, id)[rank - 1] == 1) return 0;
-    if (info->axis[rank - 1] != last || info->axis[rank - 2] < 0 || info->axis[rank - 2] != last - 1) return 0;
-    return gr->info[gp->dot].axis[node_at(g, gp->dot)->rank - 2] == last - 1 ? info->group : 0;
-}
-
-/* The buffer that a product's operand is read from. */
-static Id operand_buffer(const Grouping *gr, Id id)
-{
-    while (op_info[node_at(gr->g, id)->op].kind == KIND_VIEW && !gr->info[id].stored) id = node_in(gr->g, id)[0];
-    return id;
-}
-
-/* Puts a product into the group of its left operand's rows, if it can read the right one there. */
-static bool join_rows(Grouping *gr, Id id, bool *joined)
-{
-    const Graph *g = gr->g;
-    uint32_t n = group_of_rows(gr, id);
-    Id a = node_in(g, id)[0];
-    if (!n || gr->info[operand_buffer(gr, node_in(g, id)[1])].group >= n) return true;
-    Root *r = group_root(gr, n, a, id, gr->info[a].axis, gr->info[a].phase);
-    if (!r) return false;
-    r->then = true;
-    gr->groups.at[n].then = id;
-    gr->groups.at[n].extent[gr->groups.at[n].naxes + 1] = node_shape(g, id)[node_at(g, id)->rank - 1];
-    gr->info[id].group = n;
-    gr->info[id].phase = gr->info[a].phase;
-    gr->info[id].stored = true;
-    memcpy(gr->info[id].axis, gr->info[a].axis, sizeof gr->info[id].axis);
-    return *joined = true;
-}
-
 static bool visit_dot(Grouping *gr, Id id)
 {
     const Graph *g = gr->g;
     const Id *in = node_in(g, id);
-    bool joined = false, rows = group_of_rows(gr, id);
+    bool joined = false, rows = after_rows(gr, id) != 0;
     if ((rows || !pack_computes(gr, in[1])) && !store_operand(gr, in[1])) return false;
-    if (rows && (!join_rows(gr, id, &joined) || joined)) return joined;
+    if (rows && (!after_join(gr, id, &joined) || joined)) return joined;
     if (!pack_computes(gr, in[0]) && !store_operand(gr, in[0])) return false;
     int8_t axis[MAX_DOMAIN];
     Own own;
@@ -650,7 +599,8 @@ Id group_source(const Grouping *gr, uint32_t n, Id id, const Map *m, Map *at)
         map_into_box(at, info->placed_box);
         return info->placed;
     }
-    bool cheap = kind == KIND_ELEMENTWISE && !info->costly && info->ops <= CHEAP_OPS && info->members <= 1;
+    bool finished = gr->groups.at[info->group].dot != 0;       /* else the product itself would be stored, and read again with all that finishes it */
+    bool cheap = kind == KIND_ELEMENTWISE && !finished && !info->costly && info->ops <= CHEAP_OPS && info->members <= 1;
     return cheap && !info->pinned && !m->flat ? 0 : id;
 }
 

@@ -10,6 +10,8 @@
 #include "opt/map.h"
 #include "opt/plan.h"
 
+enum { PRODUCT_FEW_ROWS = 256 };      /* of a product that packs a large right operand for them alone */
+
 /* A box of a buffer: index off + factor * node (0: none) + step * i along each axis. */
 typedef struct { int64_t off[MAX_RANK], factor[MAX_RANK], step[MAX_RANK]; Id node[MAX_RANK]; } Box;
 

@@ -51,3 +51,12 @@ bool nest_takes(const Scan *s, uint32_t n, uint32_t axes);
 /* ---- place.c ---- */
 /* The groups of a concatenate, an update or a scatter, whose pieces are stored into one buffer. */
 bool group_place(Grouping *gr, Id id);
+
+/* ---- after.c: what comes after a product, row by row ---- */
+/* The group whose rows product `id` can take as they come: those of a product and of reductions along its rows, as in attention; or 0. */
+uint32_t after_rows(const Grouping *gr, Id id);
+/* Puts product `id` into the group of its left operand's rows, if it can read the right one there. */
+bool after_join(Grouping *gr, Id id, bool *joined);
+/* Whether few rows use the large right operand of `dot` once, so that it is packed in the product's own launch, some columns at a time: no row is there as
+ * a whole before the end, and what is reduced along the rows is a launch of its own. */
+bool after_is_packed_inside(const Grouping *gr, Id dot);

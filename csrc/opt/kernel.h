@@ -60,6 +60,7 @@ typedef struct {
     uint8_t ordered;   /* read and written in the order of the statements, each FOR by itself: no load crosses a FOR that stores to it */
 } Array;               /* in a `checked` kernel args[arg + 1], args[arg + 2] bound an operand's memory: lowest, one past highest byte address */
 
+enum { STREAMS_ROWS = 255 };                               /* `streams`: some rows ahead, of pieces of rows that lie far apart */
 typedef enum { COEF_ZERO, COEF_UNIT, COEF_LITERAL, COEF_RUN, COEF_SAME } CoefKind;
 /* Bytes per step along an axis: 0; the element's size; lit; args[arg]. */
 typedef struct { uint8_t kind; int32_t lit, arg; } Coef;

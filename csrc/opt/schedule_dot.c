@@ -25,7 +25,6 @@ enum {
     FED_BYTES = 256 * 1024,      /* of rows computed by what feeds the product */
     FED_SHARE = 16,              /* ... again for each block of columns, if that is no more than this part of the work */
     FED_BLOCKS = 4,              /* else once for all of them, if so many blocks of rows are left for threads */
-    INSIDE_ROWS = 256,           /* so few rows use a block of B once: it is packed for them alone */
     INSIDE_VECTORS = 12,         /* columns of such a block */
     WORD = 4,                    /* bytes that are multiplied at once */
 };
@@ -389,7 +388,7 @@ static bool packs_inside(const Product *p)
     const Group *gp = p->l.gp;
     const int32_t *knob = p->gr->knobs.at;
     int of[MAX_DOMAIN + 1];
-    if (p->b.line != p->in || p->m > INSIDE_ROWS || gp->reduced || gp->then || gp->sum || !p->b.varies || p->gr->info[p->b.id].uses > 1) return false;
+    if (p->b.line != p->in || p->m > PRODUCT_FEW_ROWS || gp->reduced || gp->then || gp->sum || !p->b.varies || p->gr->info[p->b.id].uses > 1) return false;
     if (knob[KNOB_pack_b] || knob[KNOB_rows] || knob[KNOB_columns] || knob[KNOB_depth]) return false;
     return p->b.step[p->in] == p->item && p->k * p->n * p->item > 2 * (int64_t)t->l2 && pack_loops(p, &p->b, of) == 2;
 }
@@ -727,7 +726,9 @@ static uint32_t pack_inside(Product *p, uint32_t c, uint32_t *at, int *n)
     uint32_t b = lower_strided(l, lower_scratch(l, dt, (depth ? depth : p->k) * step[p->ik]), dt, step, outer, 0);
     in[0] = open_loop(l, p->ik, depth ? PART_WITHIN : PART_WHOLE, 0, false);
     in[1] = open_loop(l, p->in, columns ? PART_WITHIN : PART_WHOLE, l->lanes, false);
+    uint32_t first = l->k->accesses.len;
     lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = b, .b = lower_value(l, p->b.id, &p->b.map) });
+    for (uint32_t i = first; i < l->k->accesses.len; i++) l->k->accesses.at[i].streams = STREAMS_ROWS;
     close_all(l, in, 2);
     return b;
 }

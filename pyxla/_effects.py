@@ -39,7 +39,7 @@ def draws(value):
 
 
 def refuse_random(what, code=None):
-    where = f" (in {code.co_name}, {code.co_filename}:{code.co_firstlineno})" if code else ""
+    where = f" (at {code.co_filename}:{code.co_firstlineno}, in {code.co_name})" if code else ""
     raise _core.TraceError(f"{what} in a traced function: {DRAWN}{where}")
 
 

@@ -1,9 +1,12 @@
-"""What an exception that ends a trace says besides its own message: the NumPy function with its operands, and the user's line.
+"""What messages say besides what is wrong: the operation with its operands, the cure, the user's line.
 
-Errors of C carry both already; those of NumPy's functions in `pyxla._np` are raised as NumPy raises them. csrc/py/entry.c calls `explain`
-with the exception on its way to the user; one that the traced function catches, or raises itself, is left as it is."""
+`explain` is called by csrc/py/entry.c with an exception that ends a trace, `of_run` by csrc/py/host.c with one of NumPy's own routines in
+the run, `here` by csrc/py/operation.c for the checks that a run makes. An exception that the traced function catches, or raises itself, is
+left as it is."""
 import dis
 import os
+import re
+import sys
 import traceback
 import types
 
@@ -11,10 +14,41 @@ import numpy as np
 
 from . import _core
 
-KINDS = (ValueError, TypeError, IndexError, AttributeError, OverflowError, ZeroDivisionError, NotImplementedError, np.linalg.LinAlgError,
-         np.exceptions.AxisError, _core.Error)
+KINDS = (ValueError, TypeError, IndexError, AttributeError, OverflowError, ZeroDivisionError, FloatingPointError, NotImplementedError,
+         np.linalg.LinAlgError, np.exceptions.AxisError, _core.Error)
 FOLDERS = ("<pyxla>", *(os.path.dirname(os.path.abspath(module.__file__)) + os.sep for module in (np, _core)))
 FLAT = "Error setting single item of array."
+NAMED = re.compile(r" in (a function of )?[\w.]+:? ?\(|, an argument$|, the result of |\(`\w+` of ")      # a message with its operation
+FAMILY = "a function of "
+CURES = [(re.compile(pattern), cure) for pattern, cure in (
+    (r"has no attribute", "use an attribute of ndarray, or a function of numpy"),
+    (r"negative integer powers", "cast the base to float"),
+    (r"[Ss]ingular", "use np.linalg.lstsq or pinv, or add a small multiple of np.eye"),
+    (r"positive definite", "add a small multiple of np.eye, or use np.linalg.eigh"),
+    (r"valid indices|arrays used as indices|as an index", "index by integers, slices or masks: x.astype(int), x > 0"),
+    (r"^too many indices", "give an index for each axis at most; ... stands for all others"),
+    (r"boolean index did not match", "make the mask of the shape of the axes that it selects from"),
+    (r"attempt to get arg", "test its size first: x.size, or select at least one element"),
+    (r"zero-size array to reduction", "give initial=, or test x.size first"),
+    (r"out of bounds for (u?int|Python)|Python integer", "cast the array to a wider dtype first"),
+    (r"out of bounds", "indices of n elements go from -n to n - 1: np.clip bounds them, i % n wraps them"),
+    (r"^cannot reshape|unknown dimension", "keep the number of elements: one extent may be -1"),
+    (r"boolean (subtract|negative)", "use ^, ~ or astype(int)"),
+    (r"negative|non-negative|positive", "give a number that is not below 0"),
+    (r"broadcast|same shape|same number of dimensions|not aligned|mismatch|incompatible|different from|same length|not match",
+     "make the shapes agree, by reshape, np.newaxis, a slice or .T"),
+    (r"must be square|0-dimensional|dimension|too deep|too small depth|[1-9]-?d\b|unsized|0-d array|on a scalar",
+     "give it another number of axes: reshape, ravel, np.newaxis, or a row x[0]"),
+    (r"not supported for the input types|did not contain a loop|Cannot cast|unsupported operand|type str|no implementation",
+     "cast the operand: x.astype(dtype)"),
+    (r"dtype .*not supported|dtype .*not understood|data type|itemsize|larger dtype", "use a numeric dtype of NumPy's"),
+    (r"positional argument|keyword argument|number of arguments|missing", "see the function's signature"),
+    (r"made a NaN", "mask such operands by np.where first, or take check_nan=True away"),
+    (r"read-only", "store into a copy: x.copy()"),
+    (r"did not converge", "look for NaN and infinities in the operands: np.isfinite(x).all()"),
+    (r"in the range", "bound it by np.clip"),
+)]
+OTHERWISE = "change the call; under pyxla.disable_jit() NumPy itself runs it"
 _names = {}
 
 
@@ -33,43 +67,75 @@ def names():
             if isinstance(f, types.FunctionType):       # several functions of a family may be one code
                 known = _names.setdefault(f.__code__, name)
                 if known != name and known.rpartition(".")[0] == name.rpartition(".")[0]:
-                    _names[f.__code__] = f"a function of {name.rpartition('.')[0]}: "
+                    _names[f.__code__] = f"{FAMILY}{name.rpartition('.')[0]}: "
     return _names
 
 
 def full_name(f):
+    if isinstance(f, np.ufunc):
+        return f.__name__
     module = getattr(f, "__module__", None) or "numpy"
     return f"{'numpy' if module.startswith('numpy._') else module}.{getattr(f, '__name__', f)}"
 
 
-def text(value):
-    """An operand as messages show it: float64(3,4), 2, [float64(3), float64(4)]."""
-    if _core.is_tracer(value) and not hasattr(value, "dtype"):
-        return repr(value)
-    if _core.is_tracer(value) or isinstance(value, (np.ndarray, np.generic)):
-        return f"{value.dtype}({','.join(map(str, value.shape))})"
-    if isinstance(value, (list, tuple)):
-        inner = ", ".join(map(text, value[:4])) + (", ..." if len(value) > 4 else "," if len(value) == 1 and type(value) is tuple else "")
-        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
-    return repr(value)[:40] if isinstance(value, (bool, int, float, complex, str, type(None), slice, np.dtype)) else type(value).__name__
-
-
-def operation(frames):
-    """The first function of these that the user knows, with its operands."""
-    for frame, _ in frames:
+def operation(frames, known=None):
+    """The first function of these that the user knows, with its operands. known: what C says, if these do not tell."""
+    for frame in frames:
         code = frame.f_code
         if code in names():
+            if known and names()[code].startswith(FAMILY):
+                return known
             given = [frame.f_locals.get(name) for name in code.co_varnames[:code.co_argcount]]
             while given and (given[-1] is None or given[-1] is False or given[-1] is np._NoValue):
                 given.pop()
             rest = frame.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount]) if code.co_flags & 4 else ()
-            return f"{names()[code]}({', '.join(map(text, (*given, *rest)))})"
-    return None
+            return f"{names()[code]}({', '.join(map(_core.describe, (*given, *rest)))})"
+    return known
+
+
+def here(known):
+    """The operation that the user's innermost function asked for. known: as C knows it."""
+    frame, frames = sys._getframe(1), []
+    while frame and internal(frame.f_code):
+        frames.append(frame)
+        frame = frame.f_back
+    return operation(reversed(frames), known)
 
 
 def raised_by_user(frame, last):
     """Whether the instruction at which a frame was left raises."""
     return any(i.offset == last and i.opname in ("RAISE_VARARGS", "RERAISE") for i in dis.get_instructions(frame.f_code))
+
+
+def cure_of(message):
+    return next((cure for pattern, cure in CURES if pattern.search(message)), OTHERWISE)
+
+
+def whole(error, message, what, place):
+    """A message with its operation, its cure and the place."""
+    ours = isinstance(error, _core.Error)
+    what = what if what and not NAMED.search(message) else ""
+    head, mark, cure = message.partition("; ") if ours else (message, "", "")
+    if mark:
+        return f"{head}{': ' * bool(what)}{what}; {cure}{place}"
+    return f"{message}{' in ' * bool(what)}{what}{'' if ours else '; ' + cure_of(message)}{place}"
+
+
+def replaced(error, message):
+    """The exception with another message; one of NumPy's that compose theirs themselves becomes a plain one."""
+    if str(error) == (error.args[0] if len(error.args) == 1 else None):
+        error.args = (message,)
+    elif isinstance(error, TypeError):
+        return TypeError(message).with_traceback(error.__traceback__)
+    return error
+
+
+def axis_error(error, what, place):
+    said = f"{'in ' * bool(what)}{what or ''}{place}".strip()
+    if error._msg is None or " (at " not in error._msg:
+        axes = f", whose axes are 0 to {error.ndim - 1}" if error.ndim else ""
+        error._msg = said + axes if error._msg is None else f"{said}{axes}: {error._msg}"
+    return error
 
 
 def explain(error):
@@ -82,19 +148,41 @@ def explain(error):
     links = error.__traceback__
     for _ in range(mine):
         links = links.tb_next
-    message = str(error)
+    if mine == len(frames) - 1 and raised_by_user(frame, links.tb_lasti):
+        return error
+    message, at, place = str(error).partition(" (at ")
+    place = at + place or f" (at {frame.f_code.co_filename}:{line}, in {frame.f_code.co_name})"
     if message == FLAT:                                 # NumPy puts this in the place of the tracer's
         what = "a store through .flat of traced values into an array that NumPy made of numbers alone is not supported in a jitted function"
-        cure = f"make it from tracers, or an argument (at {frame.f_code.co_filename}:{line}, in {frame.f_code.co_name})"
-        return _core.UnsupportedError(f"{what}; {cure}").with_traceback(error.__traceback__)
-    if " (at " in message or mine == len(frames) - 1 and raised_by_user(frame, links.tb_lasti):
-        return error
-    called = None if isinstance(error, _core.Error) else operation(frames[mine + 1:])
-    said = f" in {called}" * bool(called) + f" (at {frame.f_code.co_filename}:{line}, in {frame.f_code.co_name})"
+        return _core.UnsupportedError(f"{what}; make it from tracers, or an argument{place}").with_traceback(error.__traceback__)
+    if message.startswith("unsupported operand type"):
+        message, known = message.replace("pyxla._core.Tracer", "numpy.ndarray"), _core.declined()
+    else:
+        known = getattr(error, "_operation", (0, None))[1]
+    what = operation([frame for frame, _ in frames[mine + 1:]], known)
     if isinstance(error, np.exceptions.AxisError):
-        error._msg = said.strip() if error._msg is None else f"{said.strip()}: {error._msg}"
-    elif str(error) == (error.args[0] if len(error.args) == 1 else None):
-        error.args = (message + said,)
-    elif isinstance(error, TypeError):          # NumPy's errors of ufuncs compose their message themselves
-        return TypeError(message + said).with_traceback(error.__traceback__)
-    return error
+        return axis_error(error, what, place)
+    return replaced(error, message if "; " in message and at and not isinstance(error, _core.Error) else whole(error, message, what, place))
+
+
+def of_run(error, what, file, line, function):
+    """The exception of a routine in the run, with the operation and the place."""
+    place = f" (at {file}:{line}, in {function})"
+    return replaced(error, whole(error, str(error), what, place) if isinstance(error, KINDS) else f"{error}{place}")
+
+
+def code_of(function):
+    """The code of a function, also of a partial, a method or an object that is called; None: it is not Python's."""
+    for _ in range(8):
+        if function is None or hasattr(function, "__code__"):
+            break
+        inner = next((v for name in ("__wrapped__", "func", "__func__") if (v := getattr(function, name, None))), None)
+        function = inner or type(function).__dict__.get("__call__")
+    return getattr(function, "__code__", None)
+
+
+def of_function(error, function):
+    """Adds the place of a jitted function to an exception about what it reads or returns."""
+    code = code_of(function)
+    if code and isinstance(error, KINDS) and " (at " not in str(error):
+        replaced(error, f"{error} (at {code.co_filename}:{code.co_firstlineno}, in {code.co_name})")

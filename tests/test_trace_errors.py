@@ -109,14 +109,14 @@ def test_as_numpy(f, kind, text):
 
 OPERATIONS = [
     (lambda x: x + np.ones(5), "in add(float64(3,4), float64(5,))"),
-    (lambda x: x & 1, "in bitwise_and(float64(3,4), a Python int)"),
-    (lambda x: x @ np.ones((3, 3), "f4"), "in numpy.matmul(float64(3,4), float32(3,3))"),
-    (lambda x: np.concatenate([x, x[0]]), "in numpy.concatenate([float64(3,4), float64(4)], 0)"),
+    (lambda x: x & 1, "in bitwise_and(float64(3,4), 1)"),
+    (lambda x: x @ np.ones((3, 3), "f4"), "in matmul(float64(3,4), float32(3,3))"),
+    (lambda x: np.concatenate([x, x[0]]), "in numpy.concatenate([float64(3,4), float64(4,)], 0)"),
     (lambda x: x.reshape(5, 5), "in ndarray.reshape(float64(3,4), 5, 5)"),
     (lambda x: x.sum(axis=5), "in ndarray.sum(float64(3,4), 5)"),
     (lambda x: np.linalg.inv(x), "in numpy.linalg.inv(float64(3,4))"),
-    (lambda x: np.fft.fft(x, 0), "in a function of numpy.fft: (float64(3,4), 0, -1)"),
-    (lambda x: np.where(x > 0, x, np.ones(7)), "in numpy.where(bool(3,4), float64(3,4), float64(7))"),
+    (lambda x: np.fft.fft(x, 0), "in numpy.fft.fft(float64(3,4), 0)"),
+    (lambda x: np.where(x > 0, x, np.ones(7)), "in numpy.where(bool(3,4), float64(3,4), float64(7,))"),
     (lambda x: x[[0, 7]], "in ndarray.__getitem__(float64(3,4), [0, 7])"),
     (lambda x: np.zeros(-1), "in numpy.zeros(-1, dtype('float64'), 'C')"),
     (lambda x: x.astype("S3"), "in ndarray.astype(float64(3,4), dtype('S3')"),
@@ -135,6 +135,94 @@ def test_operation_and_line_are_named(f, text):
         pyxla.jit(f)(X)
     assert text in str(e.value)
     assert f"(at {__file__}:{f.__code__.co_firstlineno}, in <lambda>)" in str(e.value)
+
+
+I, N, S = np.array([0, 7]), np.array([-1, 2]), np.zeros((8, 8))
+IN_THE_RUN = [
+    (lambda x, i: x[i], X, I, "ndarray.__getitem__(float64(3,4), int64(2,)); indices of an axis of n"),
+    (lambda x, i: x[:, i[1]], X, I, "ndarray.__getitem__(float64(3,4), (:, int64())); indices"),
+    (lambda x, i: x[x > 3][i], X, I + 90, "ndarray.__getitem__(float64(?,), int64(2,)); indices"),
+    (lambda x, i: G[i], X, I, "ndarray.__getitem__(float64(3,4), int64(2,)); indices"),
+    (lambda x, i: x.__setitem__(i, 1.0), X, I, "ndarray.__setitem__(float64(3,4), int64(2,), 1.0); indices"),
+    (lambda x, i: np.take(x, i, axis=1), X, I, "ndarray.take(float64(3,4), int64(2,), 1, None, 'raise'); indices"),
+    (lambda x, i: np.add.at(x, i, 1.0), X, I, "add.at(float64(3,4), int64(2,), 1.0); indices"),
+    (lambda x, i: np.add.reduceat(x, i), X, I, "add.reduceat(float64(3,4), int64(2,)); indices"),
+    (lambda x, i: 2 ** i, X, N, "power(2, int64(2,)); cast the base"),
+    (lambda x, i: x[x > 3] + x[x > 4], X, I, "add(float64(?,), float64(?,)); make the sizes agree"),
+    (lambda x, i: np.vstack([x[x > 3], x[x > 4]]), X, I, "numpy.vstack([float64(?,), float64(?,)]); make"),
+    (lambda x, i: np.einsum("i,i", x[x > 3], x[x > 4]), X, I, "numpy.einsum(float64(?,), float64(?,)); make"),
+    (lambda x, i: x[x > 99].max(), X, I, "(`reduce_max` of float64(0,))"),
+    (lambda x, i: np.argmin(x[x > 99]), X, I, "(`reduce_argmin` of float64(0,))"),
+    (lambda x, i: np.linalg.inv(x), S, I, "numpy.linalg.inv(float64(8,8)); use np.linalg.lstsq"),
+    (lambda x, i: np.linalg.inv(x[:3, :3]), S, I, "numpy.linalg.inv(float64(3,3)); use np.linalg.lstsq"),
+    (lambda x, i: np.linalg.cholesky(x), S, I, "numpy.linalg.cholesky(float64(8,8)); add"),
+    (lambda x, i: np.linalg.svd(x), np.full((8, 8), np.nan), I, "numpy.linalg.svd(float64(8,8), True, True); look for NaN"),
+    (lambda x, i: np.bincount(i), X, N, "'list' argument must have no negative elements in numpy.bincount(int64(2,), None, 0); bound them"),
+    (lambda x, i: np.repeat(i, i), X, N, "repeats may not contain negative values. in ndarray.repeat(int64(2,), int64(2,), 0); bound"),
+    (lambda x, i: np.nanargmax(x), np.full((3, 4), np.nan), I, "numpy.nanargmax(float64(3,4)); fill"),
+    (lambda x, i: np.histogram(x, 4), np.full((3, 4), np.nan), I, "autodetected range is not finite in numpy.histogram(float64(12,), 4); give range="),
+    (lambda x, i: np.zeros(i[0]), X, N, "numpy.zeros(int64(), dtype('float64'), 'C'); bound"),
+    (lambda x, i: np.quantile(x, i), X, I, "numpy.quantile(float64(3,4), int64(2,)); bound it"),
+]
+
+
+@pytest.mark.parametrize(("f", "x", "i", "text"), IN_THE_RUN, ids=range(len(IN_THE_RUN)))
+def test_what_fails_in_the_run_names_line_operation_operands_and_cure(f, x, i, text):
+    with pytest.raises((IndexError, ValueError, np.linalg.LinAlgError)) as e:
+        pyxla.jit(f)(x.copy(), i)
+    assert text in str(e.value)
+    assert str(e.value).endswith(f"(at {__file__}:{f.__code__.co_firstlineno}, in <lambda>)")
+    assert "; " in str(e.value)
+
+
+NANS = [(lambda x: np.sqrt(x - 5), X, "sqrt(float64(3,4))"), (lambda x: x @ np.zeros((4, 2)), np.full((3, 4), np.inf), "(float64(3,4), float64(4,2))"),
+        (lambda x: np.cumsum(x), np.array([np.inf, -np.inf]), "cumsum(float64(2,))"), (lambda x: np.linalg.inv(x), S + np.inf, "numpy.linalg.inv(float64(8,8))")]
+
+
+@pytest.mark.parametrize(("f", "x", "text"), NANS, ids=range(len(NANS)))
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_the_operation_that_made_a_nan(f, x, text):
+    with pytest.raises(FloatingPointError) as e:
+        pyxla.jit(f, check_nan=True)(x)
+    assert f"{text}; mask such operands" in str(e.value) and f"(at {__file__}:{f.__code__.co_firstlineno}, in <lambda>)" in str(e.value)
+
+
+WHILE_TRACED = [
+    (lambda x: x[5], "in ndarray.__getitem__(float64(3,4), 5); indices of n"),
+    (lambda x: x[0, 0, 0], "in ndarray.__getitem__(float64(3,4), (0, 0, 0)); give an index for each axis"),
+    (lambda x: x.__setitem__(0, np.ones(3)), "in ndarray.__setitem__(float64(3,4), 0, float64(3,)); make the shapes agree"),
+    (lambda x: x + np.ones(5), "in add(float64(3,4), float64(5,)); make the shapes agree"),
+    (lambda x: x - "a", "'numpy.ndarray' and 'str' in subtract(float64(3,4), 'a'); cast the operand"),
+    (lambda x: np.subtract.accumulate(x.sum()), "in subtract.accumulate(float64()); give it another number of axes"),
+    (lambda x: x.astype("u1") + 300, "in add(uint8(3,4), 300); cast the array to a wider dtype"),
+    (lambda x: x.reshape(5, 5), "in ndarray.reshape(float64(3,4), 5, 5); keep the number of elements"),
+    (lambda x: np.concatenate([x, x[0]]), "in numpy.concatenate([float64(3,4), float64(4,)], 0); make the shapes agree"),
+    (lambda x: np.fft.fft(x, 0), "in numpy.fft.fft(float64(3,4), 0); "),
+    (lambda x: np.save("q", x), "numpy.save is not supported in a jitted function: numpy.save('q', float64(3,4)); return the array"),
+    (lambda x: x.resize(3), "ndarray.resize is not supported in a jitted function: ndarray.resize(float64(3,4), 3); use np.resize"),
+    (lambda x: x.nonsense, "in ndarray.nonsense(float64(3,4)); use an attribute"),
+    (lambda x: x.sort(axis=9), "in ndarray.sort(float64(3,4), 9) (at "),
+    (lambda x: len(x[0, 0]), "in len(float64()); give it"),
+    (lambda x: np.tile(x, -1), "in numpy.tile(float64(3,4), (-1,)); give a number that is not below 0"),
+    (lambda x: iter([x]), "a result of the jitted function is a list_iterator"),
+]
+
+
+@pytest.mark.parametrize(("f", "text"), WHILE_TRACED, ids=range(len(WHILE_TRACED)))
+def test_what_ends_a_trace_names_line_operation_operands_and_cure(f, text):
+    with pytest.raises(Exception) as e:
+        pyxla.jit(f)(X)
+    assert text in str(e.value)
+    assert f"(at {__file__}:{f.__code__.co_firstlineno}, in <lambda>)" in str(e.value)
+
+
+def test_a_line_of_a_helper_is_named_and_not_the_function_that_calls_it():
+    def row(r):
+        return np.take(r, r.astype(int) * 9)
+
+    with pytest.raises(IndexError) as e:
+        pyxla.jit(lambda x: np.apply_along_axis(row, 1, x))(X)
+    assert f"(at {__file__}:{row.__code__.co_firstlineno + 1}, in row)" in str(e.value) and "ndarray.take(float64(" in str(e.value)
 
 
 def test_exceptions_of_the_users_own_are_left_alone():

@@ -440,13 +440,13 @@ static bool check_nonempty(const Infer *f, uint64_t axes)
         return true;
     switch ((int)f->op) {
     case OP_reduce_max:
-        return refuse(f, ERR_VALUE, "zero-size array to reduction operation maximum which has no identity");
+        return refuse(f, ERR_VALUE, "zero-size array to reduction operation maximum which has no identity; give initial=, or test x.size first");
     case OP_reduce_min:
-        return refuse(f, ERR_VALUE, "zero-size array to reduction operation minimum which has no identity");
+        return refuse(f, ERR_VALUE, "zero-size array to reduction operation minimum which has no identity; give initial=, or test x.size first");
     case OP_reduce_argmax:
-        return refuse(f, ERR_VALUE, "attempt to get argmax of an empty sequence");
+        return refuse(f, ERR_VALUE, "attempt to get argmax of an empty sequence; select at least one element");
     case OP_reduce_argmin:
-        return refuse(f, ERR_VALUE, "attempt to get argmin of an empty sequence");
+        return refuse(f, ERR_VALUE, "attempt to get argmin of an empty sequence; select at least one element");
     }
     return true;
 }

@@ -15,7 +15,7 @@ static Dim join(Graph *g, Dim a, Dim b, CheckCode code)
     Id same = graph_binary(g, OP_equal, x, y), one = a < 0 ? is_one(g, x) : 0;
     if (b < 0)
         one = one ? graph_binary(g, OP_logical_or, one, is_one(g, y)) : is_one(g, y);
-    graph_check(g, graph_binary(g, OP_logical_or, same, one), code);
+    trace_check(g, graph_binary(g, OP_logical_or, same, one), code, NULL);
     if (a >= 0 || b >= 0)
         return a >= 0 ? a : b;
     return extent_dim(g, graph_where(g, is_one(g, x), y, x));
@@ -95,7 +95,7 @@ Id broadcast_into(Graph *g, Id v, const Dim *shape, int rank)
         if (dim_eq(g, have, to) || have == 1)
             continue;
         Id x = extent_node(g, have), ok = graph_binary(g, OP_equal, x, extent_node(g, to));
-        graph_check(g, have < 0 ? graph_binary(g, OP_logical_or, ok, is_one(g, x)) : ok, CHECK_EXTENT);
+        trace_check(g, have < 0 ? graph_binary(g, OP_logical_or, ok, is_one(g, x)) : ok, CHECK_EXTENT, NULL);
         v = have < 0 || to < 0 ? spread(g, v, node_at(g, v)->rank - k, have, to) : v;
     }
     return v ? broadcast_to(g, v, shape, rank) : 0;

@@ -384,14 +384,29 @@ static bool finish(Entry *e, Trace *t, const Record *r, PyObject *result)
     return ok;
 }
 
+/* An exception of what was found before or after the function ran names the function. */
+static void explain_function(PyObject *fn)
+{
+    PyObject *type, *value, *where;
+    PyErr_Fetch(&type, &value, &where);
+    PyErr_NormalizeException(&type, &value, &where);
+    PyObject *f = state_import(&state.explain_function, "pyxla._errors", "of_function");
+    Py_XDECREF(f && value ? PyObject_CallFunctionObjArgs(f, value, fn, NULL) : NULL);
+    PyErr_Clear();
+    PyErr_Restore(type, value, where);
+}
+
 /* Runs fn on tracers; the ended trace or NULL with an exception. */
 static Trace *trace_function(Entry *e, PyObject *fn, const char *name, const Signature *s, const Record *r, const Binding *b, const TraceOptions *options)
 {
     Trace *t = trace_begin(options);
     if (!t)
         return NULL;
-    PyObject *result = trace_watch(t, fn, r->value, (int)r->nleaves) ? trace_call(t, fn, name, s, r, b) : NULL;
+    bool watched = trace_watch(t, fn, r->value, (int)r->nleaves);
+    PyObject *result = watched ? trace_call(t, fn, name, s, r, b) : NULL;
     bool ok = result && finish(e, t, r, result);
+    if (!watched || (result && !ok))
+        explain_function(fn);
     Py_XDECREF(result);
     trace_end(t, ok);
     return ok ? t : NULL;

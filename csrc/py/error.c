@@ -53,13 +53,11 @@ void error_raise_at(PyObject *cls, const char *message, const Trace *t, uint32_t
 {
     PyObject *file = NULL, *function = NULL;
     int line = 0;
-    bool place = t && src && trace_source(t, src, &file, &line, &function) && file;
+    bool place = t && src && trace_source(t, src, &file, &line, &function) && file && function;
     if (PyErr_Occurred())
         PyErr_Clear();    /* the error to report matters more than a lost place */
-    if (place && function)
+    if (place)
         PyErr_Format(cls, "%s (at %U:%d, in %U)", message, file, line, function);
-    else if (place)
-        PyErr_Format(cls, "%s (at %U:%d)", message, file, line);
     else
         PyErr_SetString(cls, message);
     Py_XDECREF(file);
@@ -77,29 +75,35 @@ PyObject *error_raise(const Err *err, const Trace *t)
     return NULL;
 }
 
-static void raise_linalg(const char *message, const Trace *t, uint32_t src)
-{
-    PyObject *cls = state_import(&state.linalg_error, "numpy.linalg", "LinAlgError");
-    if (cls)
-        error_raise_at(cls, message, t, src);
-}
-
-/* What a failed check raises; LinAlgError (cls NULL) is looked up when it is needed. */
-static const struct { PyObject **cls; const char *message; } check_errors[] = {
-    [CHECK_NEGATIVE_POWER] = {&PyExc_ValueError, "Integers to negative integer powers are not allowed."},
-    [CHECK_INDEX] = {&PyExc_IndexError, "an index is out of bounds for its axis"},
-    [CHECK_EXTENT] = {&PyExc_ValueError, "operands could not be broadcast together: extents known only in the run differ"},
-    [CHECK_ZERO_DIVISION] = {&PyExc_ZeroDivisionError, "division by zero"},
-    [CHECK_VALUE] = {&PyExc_ValueError, "an argument has a value that the function does not take"},
-    [CHECK_ALL_NAN] = {&PyExc_ValueError, "All-NaN slice encountered"},
-    [CHECK_WEIGHTS] = {&PyExc_ValueError, "weights cannot be negative"},
-    [CHECK_GEOMETRIC] = {&PyExc_ValueError, "Geometric sequence cannot include zero"},
-    [CHECK_SINGULAR] = {NULL, "Singular matrix"},
-    [CHECK_NOT_POSITIVE] = {NULL, "Matrix is not positive definite"},
-    [CHECK_NAN] = {&PyExc_FloatingPointError, NAN_MESSAGE},
-    [CHECK_RANGE] = {&PyExc_OverflowError, "a Python integer known only in the run is out of bounds for the integer dtype that it meets"},
-    [CHECK_INDICES] = {&PyExc_IndexError, "shape mismatch: indexing arrays could not be broadcast together: extents known only in the run differ"},
+#define INDICES_CURE "indices of an axis of n elements go from -n to n - 1: np.clip bounds them, i % n wraps them"
+#define SHAPES_CURE "make the sizes agree: select by one mask, or slice to the same length"
+/* What a failed check raises, and the cure; LinAlgError (cls NULL) is looked up when it is needed. */
+static const struct { PyObject **cls; const char *message, *cure; } check_errors[] = {
+    [CHECK_NEGATIVE_POWER] = {&PyExc_ValueError, "Integers to negative integer powers are not allowed.", "cast the base to float"},
+    [CHECK_INDEX] = {&PyExc_IndexError, "an index is out of bounds for its axis", INDICES_CURE},
+    [CHECK_EXTENT] = {&PyExc_ValueError, "operands could not be broadcast together: extents known only in the run differ", SHAPES_CURE},
+    [CHECK_ZERO_DIVISION] = {&PyExc_ZeroDivisionError, "division by zero", "use np.where to divide only where the divisor is not 0"},
+    [CHECK_VALUE] = {&PyExc_ValueError, "an argument has a value that the function does not take", "change the argument"},
+    [CHECK_ALL_NAN] = {&PyExc_ValueError, "All-NaN slice encountered", "fill such slices first, by np.where or np.nan_to_num"},
+    [CHECK_WEIGHTS] = {&PyExc_ValueError, "weights cannot be negative", "clip them with np.maximum(w, 0)"},
+    [CHECK_GEOMETRIC] = {&PyExc_ValueError, "Geometric sequence cannot include zero", "begin and end at numbers that are not 0"},
+    [CHECK_SINGULAR] = {NULL, "Singular matrix", "use np.linalg.lstsq or pinv, or add a small multiple of np.eye"},
+    [CHECK_NOT_POSITIVE] = {NULL, "Matrix is not positive definite", "add a small multiple of np.eye, or use np.linalg.eigh"},
+    [CHECK_NAN] = {&PyExc_FloatingPointError, NAN_MESSAGE, "mask such operands by np.where first, or take check_nan=True away"},
+    [CHECK_RANGE] = {&PyExc_OverflowError, "a Python integer known only in the run is out of bounds for the integer dtype that it meets", "cast the array to a wider dtype"},
+    [CHECK_INDICES] = {&PyExc_IndexError, "shape mismatch: indexing arrays could not be broadcast together: extents known only in the run differ", SHAPES_CURE},
 };
+
+/* The message of a failed check with source src: what is wrong, in which operation, the cure. */
+static void check_text(Text *out, size_t code, const Trace *t, uint32_t src)
+{
+    const char *own = trace_message(t, src), *operation = trace_operation(t, src), *what = own ? own : check_errors[code].message;
+    const char *cure = own ? strstr(own, "; ") : NULL;
+    text_put(out, "%.*s", (int)(cure ? (size_t)(cure - what) : strlen(what)), what);
+    if (operation)
+        text_put(out, " in %s", operation);
+    text_put(out, "; %s", cure ? cure + 2 : check_errors[code].cure);
+}
 
 void error_raise_check(const Plan *plan, int64_t status, const Trace *t)
 {
@@ -109,11 +113,15 @@ void error_raise_check(const Plan *plan, int64_t status, const Trace *t)
     }
     Id id = plan->checks.at[status - 1];
     size_t code = (size_t)node_attr(plan->graph, id)[0];
-    const char *message = code < sizeof check_errors / sizeof *check_errors ? check_errors[code].message : NULL;
-    if (!message)
+    uint32_t src = node_at(plan->graph, id)->src;
+    if (code >= sizeof check_errors / sizeof *check_errors || !check_errors[code].message) {
         PyErr_Format(state.internal_error, "check node %u has no known code", id);
-    else if (check_errors[code].cls)
-        error_raise_at(*check_errors[code].cls, message, t, node_at(plan->graph, id)->src);
-    else
-        raise_linalg(message, t, node_at(plan->graph, id)->src);
+        return;
+    }
+    PyObject *cls = check_errors[code].cls ? *check_errors[code].cls : state_import(&state.linalg_error, "numpy.linalg", "LinAlgError");
+    Text text = {0};
+    check_text(&text, code, t, src);
+    if (cls)
+        error_raise_at(cls, text.at ? text.at : check_errors[code].message, t, src);
+    text_free(&text);
 }

@@ -170,7 +170,7 @@ PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n)
 static Id checked_index(Graph *g, Id i, Id extent)
 {
     Id above = graph_cast(g, i, DT_uint64), limit = graph_cast(g, extent, DT_uint64);
-    if (!graph_check(g, graph_binary(g, OP_less, above, limit), CHECK_INDEX))
+    if (!trace_check(g, graph_binary(g, OP_less, above, limit), CHECK_INDEX, NULL))
         return 0;
     Id one = broadcast_to(g, graph_const(g, DT_uint64, 1), node_shape(g, i), node_at(g, i)->rank);
     return graph_cast(g, graph_binary(g, OP_minimum, above, graph_binary(g, OP_subtract, limit, one)), DT_int64);

@@ -144,21 +144,19 @@ void host_forget(HostFailure *f)
     f->error = NULL;
 }
 
-/* "called at file.py:12, in f" among the notes of an exception, where this Python has notes. */
-static void note_place(PyObject *error, const Trace *t, uint32_t src)
+/* The exception with the operation and the user's place in its message; a new reference, NULL if there is no better one. */
+static PyObject *explained(PyObject *error, const Trace *t, uint32_t src)
 {
-    PyObject *file = NULL, *function = NULL;
+    PyObject *file = NULL, *function = NULL, *r = NULL;
     int line = 0;
-    if (t && src && trace_source(t, src, &file, &line, &function) && file) {
-        PyObject *note = function ? PyUnicode_FromFormat("in the jitted code of %U:%d, in %U", file, line, function)
-                                  : PyUnicode_FromFormat("in the jitted code of %U:%d", file, line);
-        PyObject *r = note ? PyObject_CallMethod(error, "add_note", "O", note) : NULL;
-        Py_XDECREF(r);
-        Py_XDECREF(note);
-    }
+    const char *operation = trace_operation(t, src);
+    PyObject *f = state_import(&state.explain_run, "pyxla._errors", "of_run");
+    if (f && t && src && trace_source(t, src, &file, &line, &function) && file && function)
+        r = PyObject_CallFunction(f, "OzOiO", error, operation, file, line, function);
     Py_XDECREF(file);
     Py_XDECREF(function);
     PyErr_Clear();
+    return r;
 }
 
 void host_raise(HostFailure *f, const Plan *plan, const Trace *t)
@@ -168,8 +166,9 @@ void host_raise(HostFailure *f, const Plan *plan, const Trace *t)
         PyErr_SetString(state.internal_error, "a host function failed without an exception");
         return;
     }
-    note_place(error, t, node_at(plan->graph, f->call->node)->src);
-    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    PyObject *better = explained(error, t, node_at(plan->graph, f->call->node)->src), *raised = better ? better : error;
+    PyErr_SetObject((PyObject *)Py_TYPE(raised), raised);
+    Py_XDECREF(better);
     host_forget(f);
 }
 
@@ -279,7 +278,7 @@ static PyObject *core_host(PyObject *Py_UNUSED(module), PyObject *args)
     if (!t || !push(&a, function) || !push_results(t, &a, results) || !push_ints(&a, numbers) || !read_inputs(t, inputs, in, &layout))
         return NULL;
     int nin = (int)PyTuple_GET_SIZE(inputs);
-    Id call = graph_add(t->graph, OP_host, in, nin, words, (int)a.len, DT_COUNT, NULL, 0);
+    Id call = trace_host(t->graph, in, nin, words, (int)a.len);
     if (call && layout != LAYOUT_C)
         trace_unordered(t, call);
     return host_items(t, call, PyTuple_GET_SIZE(results), in, nin, layout);

@@ -64,7 +64,7 @@ static bool add_dynamic(Key *k, Id i)
         return out_of_bounds(k, 0);
     i = i ? graph_cast(g, i, DT_int64) : 0;
     Id low = graph_binary(g, OP_less_equal, graph_const(g, DT_int64, -n), i), high = graph_binary(g, OP_less, i, graph_const(g, DT_int64, n));
-    Id ok = graph_check(g, graph_binary(g, OP_logical_and, low, high), CHECK_INDEX);
+    Id ok = trace_check(g, graph_binary(g, OP_logical_and, low, high), CHECK_INDEX, NULL);
     Id wrapped = graph_binary(g, OP_add, i, graph_const(g, DT_int64, n));
     i = graph_where(g, graph_binary(g, OP_less, i, graph_const(g, DT_int64, 0)), wrapped, i);
     k->offset[k->at] = clamp(g, i, n);
@@ -246,13 +246,12 @@ static Trace *subscript_trace(PyObject *self, const char *verb)
     return t;
 }
 
-PyObject *tracer_getitem(PyObject *self, PyObject *key)
+static PyObject *get_item(Trace *t, PyObject *self, PyObject *key)
 {
-    Trace *t = subscript_trace(self, "is not subscriptable");
     Key k;
-    if (t && (key_advanced(key) || tracer_dynamic((Tracer *)self)))
+    if (key_advanced(key) || tracer_dynamic((Tracer *)self))
         return call_advanced("__getitem__", self, key, NULL);
-    if (!t || !key_read(&k, t, (Tracer *)self, key))
+    if (!key_read(&k, t, (Tracer *)self, key))
         return NULL;
     PyObject *view = key_view(&k);
     if (!view || (!k.scalar && !k.copied))
@@ -262,9 +261,21 @@ PyObject *tracer_getitem(PyObject *self, PyObject *key)
     return r;
 }
 
+PyObject *tracer_getitem(PyObject *self, PyObject *key)
+{
+    Trace *t = subscript_trace(self, "is not subscriptable");
+    Operation o;
+    if (!t)
+        return NULL;
+    operation_begin(&o, "ndarray.__getitem__", NULL, (PyObject *[]){self, key}, 2);
+    return operation_end(&o, get_item(t, self, key));
+}
+
+/* For iteration, whose end is the IndexError. */
 PyObject *tracer_item(PyObject *self, Py_ssize_t i)
 {
-    PyObject *key = PyLong_FromSsize_t(i), *item = key ? tracer_getitem(self, key) : NULL;
+    Trace *t = subscript_trace(self, "is not subscriptable");
+    PyObject *key = t ? PyLong_FromSsize_t(i) : NULL, *item = key ? get_item(t, self, key) : NULL;
     Py_XDECREF(key);
     return item;
 }
@@ -278,17 +289,15 @@ static bool is_whole(PyObject *key)
     return key == Py_Ellipsis || (PySlice_Check(key) && s->start == Py_None && s->stop == Py_None && s->step == Py_None);
 }
 
-int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
+static int set_item(Trace *t, PyObject *self, PyObject *key, PyObject *value)
 {
     Tracer *x = (Tracer *)self;
-    Trace *t = subscript_trace(self, value ? "does not support item assignment" : "does not support item deletion");
     if (!value) {
-        if (t)
-            PyErr_SetString(PyExc_ValueError, "cannot delete array elements");
+        PyErr_SetString(PyExc_ValueError, "cannot delete array elements");
         return -1;
     }
-    bool back = t && is_tracer(value) && ((Tracer *)value)->cell->through && ((Tracer *)value)->cell->origin == x->cell;   /* x[i:j] += v */
-    if (!t || (!back && !tracer_writable(x)))
+    bool back = is_tracer(value) && ((Tracer *)value)->cell->through && ((Tracer *)value)->cell->origin == x->cell;   /* x[i:j] += v */
+    if (!back && !tracer_writable(x))
         return -1;
     if (tracer_dynamic(x) && is_whole(key)) {
         Id all = value_for_store(t, value, tracer_dtype(x), tracer_shape(x), tracer_rank(x));
@@ -307,4 +316,14 @@ int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
     bool ok = view && tracer_store((Tracer *)view, v);
     Py_XDECREF(view);
     return ok ? 0 : -1;
+}
+
+int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
+{
+    Trace *t = subscript_trace(self, value ? "does not support item assignment" : "does not support item deletion");
+    Operation o;
+    if (!t)
+        return -1;
+    operation_begin(&o, value ? "ndarray.__setitem__" : "ndarray.__delitem__", NULL, (PyObject *[]){self, key, value}, value ? 3 : 2);
+    return operation_end(&o, set_item(t, self, key, value) == 0 ? self : NULL) ? 0 : -1;
 }

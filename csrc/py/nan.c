@@ -33,7 +33,7 @@ bool nan_check(Trace *t, Id r, const Id *in, int nin, bool each)
         trace_fail(t);
         return false;
     }
-    if (good && graph_check(g, good, CHECK_NAN))
+    if (good && trace_check(g, good, CHECK_NAN, NULL))
         return true;
     trace_fail(t);
     return false;

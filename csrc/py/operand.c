@@ -146,7 +146,7 @@ static void check_range(Trace *t, Id v, Dtype dtype)
     if ((info->kind != DKIND_INT && info->kind != DKIND_UINT) || dtype == DT_int64)
         return;
     Id back = info->bytes == 8 ? 0 : graph_cast(g, graph_cast(g, v, dtype), DT_int64);
-    graph_check(g, back ? graph_binary(g, OP_equal, back, v) : graph_binary(g, OP_less_equal, graph_const(g, DT_int64, 0), v), CHECK_RANGE);
+    trace_check(g, back ? graph_binary(g, OP_equal, back, v) : graph_binary(g, OP_less_equal, graph_const(g, DT_int64, 0), v), CHECK_RANGE, NULL);
 }
 
 Id operand_node(Trace *t, const Operand *x, Dtype dtype)

@@ -380,16 +380,17 @@ static bool check_code(PyObject *name, CheckCode *out)
 static PyObject *prim_check(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
-    Trace *t = prim_arity("check", n, 2, 2) ? op_begin() : NULL;
+    Trace *t = prim_arity("check", n, 2, 3) ? op_begin() : NULL;
+    const char *message = t && n == 3 ? PyUnicode_AsUTF8(args[2]) : NULL;
     CheckCode code;
     Operand x;
-    if (!t || !check_code(args[1], &code) || !operand_read(t, args[0], &x, false))
+    if (!t || (n == 3 && !message) || !check_code(args[1], &code) || !operand_read(t, args[0], &x, false))
         return NULL;
     if (x.code != DT_bool_) {
         PyErr_SetString(PyExc_TypeError, "check() needs a bool array");
         return NULL;
     }
-    if (!graph_check(t->graph, operand_node(t, &x, DT_bool_), code))
+    if (!trace_check(t->graph, operand_node(t, &x, DT_bool_), code, message))
         return PyErr_Occurred() ? NULL : trace_fail(t);
     Py_RETURN_NONE;
 }
@@ -554,12 +555,14 @@ PyMethodDef prim_methods[] = {
     FAST(index, "index(i, n): integers as int64 in 0 .. n - 1 (n >= 1), checked when the function runs"),
     FAST(where, "where(c, a, b): broadcast and promoted"),
     FAST(op, "op(name, *xs): an elementwise op of the table, on operands of the dtypes it takes"),
-    FAST(check, "check(pred, code): must hold when the function runs"),
+    FAST(check, "check(pred, code, message=None): must hold when the function runs; message: \"what is wrong; the cure\""),
     {"read", prim_read, METH_O, "read(x): x, with ranges, deques, buffers ... in it as lists and arrays"},
     FAST(as_tracer, "as_tracer(x, dtype=None): arrays are captured, numbers are constants"),
     FAST(copy, "copy(x, c_order=False): a new array, in the order of x's elements in memory or in C order"),
     {"iota", prim_iota, METH_O, "iota(n): 0 .. n - 1 of int64"},
     {"constant", prim_constant, METH_O, "constant(a): an ndarray nobody else holds as an array made in the function"},
+    {"describe", prim_describe, METH_O, "describe(x): a value as messages show it: float64(3,4)"},
+    {"declined", prim_declined, METH_NOARGS, "declined(): text of the last operator that an array left to its other operand, or None"},
     {"is_tracer", prim_is_tracer, METH_O, "whether x is a tracer"},
     {"is_scalar_tracer", prim_is_scalar_tracer, METH_O, "whether x is a tracer of a Python number"},
     {"is_numpy_scalar", prim_is_numpy_scalar, METH_O, "whether x is a tracer of a NumPy scalar"},

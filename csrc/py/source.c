@@ -56,12 +56,17 @@ static bool frame_internal(Trace *t, PyFrameObject *f, PyObject *code)
     return seen->internal;
 }
 
-static uint32_t *source_slot(struct TracePrivate *p, PyObject *code, int lasti)
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+static uint64_t text_hash(const char *s, uint64_t seed) { return s ? hash_bytes(s, strlen(s), seed) : seed; }
+
+static uint32_t *source_slot(struct TracePrivate *p, const Source *want)
 {
-    uint32_t mask = p->source_cap - 1, i = (uint32_t)hash_mix((uintptr_t)code, (uint64_t)lasti) & mask;
+    uint64_t texts = text_hash(want->message, text_hash(want->operation, (uint64_t)want->lasti));
+    uint32_t mask = p->source_cap - 1, i = (uint32_t)hash_mix((uintptr_t)want->code, texts) & mask;
     while (p->source_table[i]) {
         Source *s = &p->sources.at[p->source_table[i] - 1];
-        if (s->code == code && s->lasti == lasti)
+        if (s->code == want->code && s->lasti == want->lasti && same_text(s->operation, want->operation) && same_text(s->message, want->message))
             break;
         i = (i + 1) & mask;
     }
@@ -77,22 +82,24 @@ static bool grow_table(struct TracePrivate *p)
     p->source_table = table;
     p->source_cap = cap;
     for (uint32_t k = 0; k < p->sources.len; k++)
-        *source_slot(p, p->sources.at[k].code, p->sources.at[k].lasti) = k + 1;
+        *source_slot(p, &p->sources.at[k]) = k + 1;
     return true;
 }
 
-static uint32_t source_intern(Trace *t, PyObject *code, int lasti)
+static const char *text_kept(Trace *t, const char *s) { return s ? arena_dup(t->arena, s, strlen(s) + 1) : NULL; }
+
+static uint32_t source_intern(Trace *t, Source want)
 {
     struct TracePrivate *p = t->priv;
     if (p->sources.len * 2 >= p->source_cap && !grow_table(p))
         return 0;
-    uint32_t *slot = source_slot(p, code, lasti);
+    uint32_t *slot = source_slot(p, &want);
     if (*slot)
         return *slot;
     Source *s = vec_push(t->arena, &p->sources);
     if (!s)
         return 0;
-    *s = (Source){Py_NewRef(code), lasti};
+    *s = (Source){Py_NewRef(want.code), want.lasti, text_kept(t, want.operation), text_kept(t, want.message)};
     return *slot = p->sources.len;
 }
 
@@ -106,7 +113,7 @@ uint32_t source_here(Trace *t)
         PyObject *code = (PyObject *)PyFrame_GetCode(f);
         bool internal = frame_internal(t, f, code);
         if (!internal)
-            id = source_intern(t, code, frame_lasti(f));
+            id = source_intern(t, (Source){code, frame_lasti(f), NULL, NULL});
         Py_DECREF(code);
         PyFrameObject *back = internal ? PyFrame_GetBack(f) : NULL;
         Py_DECREF(f);
@@ -115,6 +122,37 @@ uint32_t source_here(Trace *t)
     if (!failed && PyErr_Occurred())
         PyErr_Clear();    /* no memory to look at a frame: the place is unknown, which is no failure */
     return id;
+}
+
+bool source_is_user(Trace *t)
+{
+    PyFrameObject *f = PyEval_GetFrame();
+    PyObject *code = f ? (PyObject *)PyFrame_GetCode(f) : NULL;
+    bool user = code && !frame_internal(t, f, code);
+    Py_XDECREF(code);
+    return user;
+}
+
+uint32_t source_named(Trace *t, uint32_t src, const char *operation, const char *message)
+{
+    if (!src || src > t->priv->sources.len)
+        return 0;
+    Source s = t->priv->sources.at[src - 1];
+    return source_intern(t, (Source){s.code, s.lasti, operation, message});
+}
+
+static const Source *source_at(const Trace *t, uint32_t src) { return t && src && src <= t->priv->sources.len ? &t->priv->sources.at[src - 1] : NULL; }
+
+const char *trace_operation(const Trace *t, uint32_t src)
+{
+    const Source *s = source_at(t, src);
+    return s ? s->operation : NULL;
+}
+
+const char *trace_message(const Trace *t, uint32_t src)
+{
+    const Source *s = source_at(t, src);
+    return s ? s->message : NULL;
 }
 
 bool trace_source(const Trace *t, uint32_t src, PyObject **file, int *line, PyObject **function)

@@ -28,7 +28,11 @@
     X(fp_quiet) \
     X(linalg_error)       /* lazy: numpy.linalg.LinAlgError */ \
     X(tune_first)         /* lazy: pyxla._tune.first_call */ \
-    X(explain)            /* lazy: pyxla._errors.explain */ \
+    X(explain)            /* lazy: pyxla._errors.explain, .here, .of_run, .of_function, .full_name */ \
+    X(explain_here) \
+    X(explain_run) \
+    X(explain_function) \
+    X(full_name) \
     X(result_check)       /* lazy: pyxla._results.check, .key */ \
     X(result_key) \
     X(shares_memory)      /* lazy: numpy.shares_memory */ \

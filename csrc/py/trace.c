@@ -96,6 +96,7 @@ static void trace_close(Trace *t)
         cell_unref(p->scalar_cell);
     p->scalar_cell = NULL;
     Py_CLEAR(p->captured);
+    Py_CLEAR(p->declined);
     Py_CLEAR(p->effects);
     for (int k = 0; k < 64; k++)
         Py_CLEAR(p->frames[k].code);

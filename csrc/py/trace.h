@@ -111,6 +111,10 @@ Trace *trace_exchange(Trace *t);
 bool tracer_check(PyObject *o);
 /* Source id -> "file", line, text of the line (new references or NULL); for messages. */
 bool trace_source(const Trace *t, uint32_t src, PyObject **file, int *line, PyObject **function);
+/* The operation of a source id, with its operands; NULL: not known. */
+const char *trace_operation(const Trace *t, uint32_t src);
+/* What a failed check of a source id says, with the cure after "; "; NULL: as its code. */
+const char *trace_message(const Trace *t, uint32_t src);
 /* Raises the exception of an Err (error.c), naming the user's file and line through t (may be NULL). Returns NULL. */
 PyObject *error_raise(const Err *err, const Trace *t);
 

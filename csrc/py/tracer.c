@@ -354,6 +354,14 @@ static bool special_name(PyObject *name)
     return s && !strncmp(s, "__", 2);
 }
 
+static void no_attribute(Tracer *x, PyObject *name)
+{
+    Text text = {0};
+    describe_object(&text, (PyObject *)x, 0);
+    PyErr_Format(PyExc_AttributeError, "'numpy.ndarray' object has no attribute '%U', or pyxla has none, in ndarray.%U(%s)", name, name, text.at ? text.at : "");
+    text_free(&text);
+}
+
 static PyObject *tracer_getattro(PyObject *self, PyObject *name)
 {
     PyObject *r = PyObject_GenericGetAttr(self, name);
@@ -376,7 +384,7 @@ static PyObject *tracer_getattro(PyObject *self, PyObject *name)
     }
     PyErr_Restore(type, value, trace);
     if (known && tracer_trace(x))
-        PyErr_Format(PyExc_AttributeError, "'numpy.ndarray' object has no attribute '%U', or pyxla has none", name);
+        no_attribute(x, name);
     return NULL;
 }
 
@@ -387,6 +395,7 @@ static Py_ssize_t tracer_len(PyObject *self)
     Tracer *x = array_self(self, "__len__");
     if (x && tracer_rank(x) == 0) {
         PyErr_SetString(PyExc_TypeError, "len() of unsized object");
+        operation_failed("len", self);
         return -1;
     }
     if (x && tracer_shape(x)[0] < 0) {
@@ -411,6 +420,7 @@ static PyObject *tracer_iter(PyObject *self)
     }
     if (t && tracer_rank(x) == 0) {
         PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
+        operation_failed("iter", self);
         return NULL;
     }
     return t ? PySeqIter_New(self) : NULL;
@@ -433,14 +443,8 @@ static int tracer_contains(PyObject *self, PyObject *value)
 
 /* ---- NumPy's protocols ---- */
 
-static PyObject *array_function(PyObject *self, PyObject *args)
+static PyObject *call_numpy(PyObject *f, PyObject *fargs, PyObject *kwargs)
 {
-    (void)self;
-    PyObject *f, *types, *fargs, *kwargs;
-    if (!PyArg_ParseTuple(args, "OOO!O!", &f, &types, &PyTuple_Type, &fargs, &PyDict_Type, &kwargs))
-        return NULL;
-    if (!op_begin())
-        return NULL;
     PyObject *ours = Py_XNewRef(PyDict_GetItemWithError(core_functions, f));
     if (!ours && !PyErr_Occurred())
         ours = other_function(f);
@@ -452,6 +456,17 @@ static PyObject *array_function(PyObject *self, PyObject *args)
     Py_XDECREF(read);
     Py_XDECREF(named);
     return r;
+}
+
+static PyObject *array_function(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *f, *types, *fargs, *kwargs;
+    Operation o;
+    if (!PyArg_ParseTuple(args, "OOO!O!", &f, &types, &PyTuple_Type, &fargs, &PyDict_Type, &kwargs) || !op_begin())
+        return NULL;
+    operation_begin(&o, NULL, f, PySequence_Fast_ITEMS(fargs), PyTuple_GET_SIZE(fargs));
+    return operation_end(&o, call_numpy(f, fargs, kwargs));
 }
 
 /* NumPy asks for the elements: known for concrete tracers and, guarded, for Python numbers. */

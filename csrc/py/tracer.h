@@ -73,7 +73,19 @@ typedef struct {
     uint64_t hash;                /* CAPTURED: of its elements when it was met */
 } InputFact;
 
-typedef struct { PyObject *code; int lasti; } Source;                    /* strong */
+/* A place in the user's code (strong), and for messages the operation there with its operands, "add(float64(3,), 2)", and what a
+ * check says; NULL: not known. */
+typedef struct { PyObject *code; int lasti; const char *operation, *message; } Source;
+/* An operation of the user's that C carries out itself: while it does, on the stack. */
+typedef struct Operation {
+    const char *name;             /* of a method of `function`, if that is not NULL */
+    PyObject *function;
+    PyObject *const *operands;
+    Py_ssize_t n;
+    Trace *trace;
+    uint32_t src;
+    const struct Operation *outer;
+} Operation;
 typedef struct { Cell *cell; Id node; uint32_t version; } Undo;          /* a journal entry; owns a reference to the cell */
 typedef struct { int reg; Dtype dtype; Id node; } RegisterInput;
 typedef struct { GraphMark graph; uint32_t inputs, facts, journal; } TraceMark;
@@ -92,6 +104,8 @@ struct TracePrivate {
     PyObject *effects;            /* what the trace must leave as it was: a pyxla._effects.Effects, or NULL */
     VEC(uint8_t) depends;         /* per node: DEPENDS_ bits */
     VEC(Undo) journal;
+    const Operation *operation;   /* that runs, NULL: none in C */
+    PyObject *declined;           /* text of the last one that was left to its other operand */
     int marks;                    /* open marks; the journal is kept only under one */
     bool ended;
 };
@@ -109,6 +123,10 @@ Trace *op_begin(void);
 PyObject *trace_fail(Trace *t);
 /* Source id of the innermost frame that is neither pyxla's nor NumPy's, 0: none. */
 uint32_t source_here(Trace *t);
+/* Whether the running frame is the user's own. */
+bool source_is_user(Trace *t);
+/* The source id of the place of another one with an operation and a message, either may be NULL; 0: no memory. */
+uint32_t source_named(Trace *t, uint32_t src, const char *operation, const char *message);
 /* Whether the running frame belongs to NumPy (then hooks leave it alone). */
 bool caller_is_numpy(void);
 /* A hash of an array's elements, in any layout; 0 with an exception. */
@@ -180,6 +198,23 @@ Id map_write(Graph *g, const Map *m, Id base, Id value);
 bool map_strides(const Map *m, int rank, const int64_t *shape, const int64_t *base, int64_t *stride, int64_t *offset);
 /* The View of a chain of static basic maps; false if it has others. */
 bool map_view(const Map *m, int base_rank, View *out);
+
+/* ---- operation.c ---- */
+/* Names what is done (after op_begin()), until operation_end(), which gives `result` back; where that is NULL, the exception gains the operation. */
+void operation_begin(Operation *o, const char *name, PyObject *function, PyObject *const *operands, Py_ssize_t n);
+void *operation_end(Operation *o, void *result);
+/* The pending exception is one of `name` of x. */
+void operation_failed(const char *name, PyObject *x);
+/* Remembers an ended operation that Python may refuse, with a message that names types alone. */
+void operation_declined(const Operation *o);
+/* graph_check() of the current trace's graph, and a host node; what fails in the run names the operation. message: what a failed check says
+ * instead of its code's, with the cure after "; ", or NULL. */
+Id trace_check(Graph *g, Id pred, CheckCode code, const char *message);
+Id trace_host(Graph *g, const Id *in, int nin, const int64_t *attr, int nattr);
+/* A value as messages show it: float64(3,4), 2, [float64(3,), a Python int]. */
+void describe_object(Text *out, PyObject *o, int depth);
+PyObject *prim_describe(PyObject *m, PyObject *o);
+PyObject *prim_declined(PyObject *m, PyObject *unused);
 
 /* ---- ufunc.c ---- */
 /* An operand of an operation: an array's node, or a number whose dtype yields. */

@@ -138,7 +138,7 @@ static Id power(Trace *t, Id a, Id b)
         t->err.src = g->src;
         return 0;
     }
-    return graph_check(g, ok, CHECK_NEGATIVE_POWER) ? r : 0;
+    return trace_check(g, ok, CHECK_NEGATIVE_POWER, NULL) ? r : 0;
 }
 
 static Id fraction(Graph *g, Id x, Id whole)
@@ -180,54 +180,7 @@ static bool broadcast_pair(Graph *g, Id *in)
     return broadcast_together(g, in, 2, shape, CHECK_EXTENT) >= 0;
 }
 
-/* " in add(float64(3,4), a Python int)", for messages. */
-static void operation_put(Text *out, Trace *t, const Row *r, const Operand *x)
-{
-    text_put(out, " in %s(", op_info[r->op].name);
-    for (int k = 0; k < r->nin; k++) {
-        text_put(out, "%s", k ? ", " : "");
-        if (x[k].node)
-            describe_node(out, t->graph, x[k].node);
-        else
-            text_put(out, "a Python %s", x[k].code == CODE_INT ? "int" : x[k].code == CODE_FLOAT ? "float" : "number");
-    }
-    text_put(out, ")");
-}
-
-/* Adds the operation to the trace's error. */
-static void name_operation(Trace *t, const Row *r, const Operand *x)
-{
-    Text text = {0};
-    text_put(&text, "%s", t->err.msg);
-    operation_put(&text, t, r, x);
-    if (text.at && !text.failed)
-        snprintf(t->err.msg, sizeof t->err.msg, "%s", text.at);
-    text_free(&text);
-}
-
-/* loop_find() for these operands; what it raises names them. */
-static bool operands_loop(Trace *t, Ufunc u, const Operand *x, const uint8_t *codes, Loop *loop)
-{
-    if (loop_find(objects[u], u, rows[u].nin, rows[u].nout, codes, loop))
-        return true;
-    if (!PyErr_ExceptionMatches(PyExc_TypeError))
-        return false;
-    PyObject *type, *value, *where;
-    PyErr_Fetch(&type, &value, &where);
-    PyErr_NormalizeException(&type, &value, &where);
-    if (type != PyExc_TypeError) {        /* NumPy's own kinds name the ufunc and the dtypes */
-        PyErr_Restore(type, value, where);
-        return false;
-    }
-    Text text = {0};
-    operation_put(&text, t, &rows[u], x);
-    PyErr_Format(type, "%S%s", value, text.at && !text.failed ? text.at : "");
-    text_free(&text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(where);
-    return false;
-}
+static bool find_loop(Ufunc u, const uint8_t *codes, Loop *loop) { return loop_find(objects[u], u, rows[u].nin, rows[u].nout, codes, loop); }
 
 /* The results' nodes in the loop's dtypes; false with an exception. */
 static bool apply(Trace *t, const Row *r, const Operand *x, Loop loop, Id *out)
@@ -248,8 +201,6 @@ static bool apply(Trace *t, const Row *r, const Operand *x, Loop loop, Id *out)
         if (out[k] && node_at(g, out[k])->dtype != loop.dtype[r->nin + k])
             out[k] = graph_cast(g, out[k], (Dtype)loop.dtype[r->nin + k]);
         if (!out[k]) {
-            if (t->err.kind == ERR_VALUE)
-                name_operation(t, r, x);
             if (!PyErr_Occurred())
                 trace_fail(t);
             return false;
@@ -267,18 +218,27 @@ static Layout joined_layout(const Operand *x, int n)
 
 /* ---- operators ---- */
 
-PyObject *ufunc_unary(Ufunc u, PyObject *a)
+static PyObject *unary(Trace *t, Ufunc u, PyObject *a)
 {
-    Trace *t = op_begin();
     Operand x;
     Loop loop;
     Id out[2] = {0, 0};
-    if (!t || !operand_read(t, a, &x, true))
+    if (!operand_read(t, a, &x, true))
         return NULL;
     uint8_t codes[2] = {x.code, CODE_OTHER};
-    if (!operands_loop(t, u, &x, codes, &loop) || !apply(t, &rows[u], &x, loop, out))
+    if (!find_loop(u, codes, &loop) || !apply(t, &rows[u], &x, loop, out))
         return NULL;
     return tracer_result(t, out[0], x.layout);
+}
+
+PyObject *ufunc_unary(Ufunc u, PyObject *a)
+{
+    Trace *t = op_begin();
+    Operation o;
+    if (!t)
+        return NULL;
+    operation_begin(&o, rows[u].name, NULL, &a, 1);
+    return operation_end(&o, unary(t, u, a));
 }
 
 static bool array_tracer(PyObject *o) { return is_tracer(o) && ((Tracer *)o)->kind != TRACER_PYTHON_SCALAR; }
@@ -297,21 +257,33 @@ static PyObject *results(Trace *t, const Row *r, const Id *out, Layout layout)
     return r->nout == 1 || !first ? first : pair(first, tracer_result(t, out[1], layout));
 }
 
-PyObject *ufunc_binary(Ufunc u, PyObject *a, PyObject *b)
+static PyObject *binary(Trace *t, Ufunc u, PyObject *a, PyObject *b)
 {
-    Trace *t = op_begin();
     Operand x[2];
     Loop loop;
     Id out[2] = {0, 0};
     bool sequences = array_tracer(a) || array_tracer(b);
-    if (!t || !operand_read(t, a, &x[0], sequences) || !operand_read(t, b, &x[1], sequences))
+    if (!operand_read(t, a, &x[0], sequences) || !operand_read(t, b, &x[1], sequences))
         return NULL;
     if (x[0].code == CODE_OTHER || x[1].code == CODE_OTHER)
         Py_RETURN_NOTIMPLEMENTED;
     uint8_t codes[4] = {x[0].code, x[1].code, CODE_OTHER, CODE_OTHER};
-    if (!operands_loop(t, u, x, codes, &loop) || !apply(t, &rows[u], x, loop, out))
+    if (!find_loop(u, codes, &loop) || !apply(t, &rows[u], x, loop, out))
         return NULL;
     return results(t, &rows[u], out, joined_layout(x, 2));
+}
+
+PyObject *ufunc_binary(Ufunc u, PyObject *a, PyObject *b)
+{
+    Trace *t = op_begin();
+    Operation o;
+    if (!t)
+        return NULL;
+    operation_begin(&o, rows[u].name, NULL, (PyObject *[]){a, b}, 2);
+    PyObject *r = operation_end(&o, binary(t, u, a, b));
+    if (r == Py_NotImplemented)
+        operation_declined(&o);
+    return r;
 }
 
 /* ---- results that are written into an array ---- */
@@ -346,20 +318,29 @@ static bool store_result(Trace *t, Tracer *to, Id value, Id mask)
     return value && tracer_store(to, value);
 }
 
-PyObject *ufunc_inplace(Ufunc u, Tracer *x, PyObject *b)
+static PyObject *inplace(Trace *t, Ufunc u, Tracer *x, PyObject *b)
 {
-    Trace *t = op_begin();
     Operand in[2];
     Loop loop;
     Id out[2] = {0, 0};
-    if (!t || !operand_read(t, (PyObject *)x, &in[0], true) || !operand_read(t, b, &in[1], true))
+    if (!operand_read(t, (PyObject *)x, &in[0], true) || !operand_read(t, b, &in[1], true))
         return NULL;
     if (in[1].code == CODE_OTHER)
         Py_RETURN_NOTIMPLEMENTED;
     uint8_t codes[4] = {in[0].code, in[1].code, in[0].code, CODE_OTHER};
-    if (!operands_loop(t, u, in, codes, &loop) || !apply(t, &rows[u], in, loop, out) || !store_result(t, x, out[0], 0))
+    if (!find_loop(u, codes, &loop) || !apply(t, &rows[u], in, loop, out) || !store_result(t, x, out[0], 0))
         return NULL;
     return Py_NewRef(x);
+}
+
+PyObject *ufunc_inplace(Ufunc u, Tracer *x, PyObject *b)
+{
+    Trace *t = op_begin();
+    Operation o;
+    if (!t)
+        return NULL;
+    operation_begin(&o, rows[u].name, NULL, (PyObject *[]){(PyObject *)x, b}, 2);
+    return operation_end(&o, inplace(t, u, x, b));
 }
 
 /* ---- np.<ufunc>(...) ---- */
@@ -477,7 +458,7 @@ static PyObject *deliver(Trace *t, Id value, Tracer *to, Id mask, Layout layout)
     return store_result(t, to, value, mask) ? Py_NewRef(to) : NULL;
 }
 
-static bool resolve(Trace *t, const Row *r, int u, const Operand *x, Tracer *const *to, const Options *o, Loop *loop)
+static bool resolve(const Row *r, int u, const Operand *x, Tracer *const *to, const Options *o, Loop *loop)
 {
     uint8_t codes[4];
     for (int k = 0; k < r->nin; k++)
@@ -485,7 +466,7 @@ static bool resolve(Trace *t, const Row *r, int u, const Operand *x, Tracer *con
     for (int k = 0; k < r->nout; k++)
         codes[r->nin + k] = to[k] ? (uint8_t)tracer_dtype(to[k]) : CODE_OTHER;
     if (!o->dtype && !o->casting && !o->signature)
-        return operands_loop(t, (Ufunc)u, x, codes, loop);
+        return find_loop((Ufunc)u, codes, loop);
     PyObject *kw = resolve_kwargs(r, o);
     bool ok = kw && loop_resolve(objects[u], r->nin, r->nout, codes, kw, loop);
     Py_XDECREF(kw);
@@ -508,7 +489,7 @@ static PyObject *call(Trace *t, int u, PyObject *const *in, const Options *o)
     for (int k = 0; k < r->nout; k++)
         if (!(to[k] = output(t, o, k)) && PyErr_Occurred())
             return NULL;
-    if (!read_mask(t, o, to, r->nout, &mask) || !resolve(t, r, u, x, to, o, &loop) || !apply(t, r, x, loop, out))
+    if (!read_mask(t, o, to, r->nout, &mask) || !resolve(r, u, x, to, o, &loop) || !apply(t, r, x, loop, out))
         return NULL;
     Layout layout = joined_layout(x, r->nin);
     PyObject *first = deliver(t, out[0], to[0], mask, layout);
@@ -587,16 +568,8 @@ static PyObject *call_without_op(PyObject *const *args, Py_ssize_t nargs, PyObje
     return r;
 }
 
-PyObject *tracer_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+static PyObject *array_ufunc(Trace *t, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    (void)self;
-    Trace *t = op_begin();
-    if (!t)
-        return NULL;
-    if (nargs < 3 || !PyUnicode_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "__array_ufunc__(ufunc, method, *inputs, **kwargs)");
-        return NULL;
-    }
     if (PyUnicode_CompareWithASCIIString(args[1], "__call__"))
         return call_method(t, args[1], args, nargs, kwnames);
     PyObject *number = PyDict_GetItemWithError(numbers, args[0]);
@@ -620,4 +593,20 @@ PyObject *tracer_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n
 done:
     Py_XDECREF(name);
     return r;
+}
+
+PyObject *tracer_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    (void)self;
+    Trace *t = op_begin();
+    Operation o;
+    if (!t)
+        return NULL;
+    if (nargs < 3 || !PyUnicode_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "__array_ufunc__(ufunc, method, *inputs, **kwargs)");
+        return NULL;
+    }
+    bool call = !PyUnicode_CompareWithASCIIString(args[1], "__call__");
+    operation_begin(&o, call ? NULL : PyUnicode_AsUTF8(args[1]), args[0], args + 2, nargs - 2);
+    return operation_end(&o, array_ufunc(t, args, nargs, kwnames));
 }

@@ -142,7 +142,7 @@ def extent(n):
     if isinstance(n, Number):
         return n
     n = as_value(n, INT)
-    _core.check(np.less_equal(0, n), "value")
+    _core.check(np.less_equal(0, n), "value", "negative dimensions are not allowed; bound the number by np.maximum(n, 0)")
     return Number(np.maximum(n, 0))
 
 
@@ -156,7 +156,8 @@ def is_dynamic(x):
 def meets(n, m, code="value"):
     """Whether two extents are equal; where only the run knows, it checks."""
     if isinstance(n, Number) or isinstance(m, Number):
-        _core.check(np.equal(as_value(n), as_value(m)), code)
+        own = ("sizes known only in the run have to be equal; select by one mask, or slice to the same length",) if code == "value" else ()
+        _core.check(np.equal(as_value(n), as_value(m)), code, *own)
         return True
     return n == m
 

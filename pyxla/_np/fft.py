@@ -38,7 +38,8 @@ def norm_number(norm):
 
 def points(n):
     if isinstance(n, Number):
-        _core.check(np.less(0, as_value(n)), "value")
+        _core.check(np.less(0, as_value(n)), "value",
+                    "Invalid number of FFT data points (0) specified.; give n=, or select at least one element")
         return n
     n = index(_core.concrete(n) if _core.is_tracer(n) else n)
     if n < 1:

@@ -133,7 +133,8 @@ def rows(m, rowvar, dtype, turn):
     if rowvar or not turn:
         return x
     if _core.is_extent(x.shape[0]):                           # NumPy turns a single row not
-        _core.check(np.not_equal(as_value(x.shape[0]), 1), "value")
+        _core.check(np.not_equal(as_value(x.shape[0]), 1), "value",
+                    "a single row whose number only the run knows: NumPy does not turn it; give rowvar=True and the transpose")
     return x.T if _core.is_extent(x.shape[0]) or x.shape[0] != 1 else x
 
 

@@ -12,6 +12,7 @@ from .manip import ravel
 from .selection import comparable, search
 
 implements = _core.implements
+UNSORTED = "`bins` must increase monotonically, when an array; sort them by np.sort"
 
 
 def outer_edges(a, range):
@@ -27,7 +28,8 @@ def outer_edges(a, range):
         if not (math.isfinite(first) and math.isfinite(last)):
             raise ValueError(f"supplied range of [{first}, {last}] is not finite")
         return (first - 0.5, last + 0.5) if first == last else (first, last)
-    _core.check(np.logical_and(np.isfinite(first), np.isfinite(last)), "value")
+    _core.check(np.logical_and(np.isfinite(first), np.isfinite(last)), "value",
+                "autodetected range is not finite; give range=, or mask what is not finite")
     same = np.equal(first, last)
     if first.dtype.kind in "fV":
         return _core.where(same, first - first.dtype.type(0.5), first), _core.where(same, last + last.dtype.type(0.5), last)
@@ -39,7 +41,7 @@ def bin_edges(a, bins, range):
     if np.ndim(bins) == 1:
         edges = array(bins)
         if edges.size > 1:
-            _core.check(np.less_equal(edges[:-1], edges[1:]), "value")
+            _core.check(np.less_equal(edges[:-1], edges[1:]), "value", UNSORTED)
         return edges, None
     if np.ndim(bins):
         raise ValueError("`bins` must be 1d, when an array")
@@ -187,7 +189,7 @@ def edges_of(x, bins, range, k):
     if np.ndim(bins) == 1:
         edges = array(bins)
         if edges.size > 1:
-            _core.check(np.less_equal(edges[:-1], edges[1:]), "value")
+            _core.check(np.less_equal(edges[:-1], edges[1:]), "value", UNSORTED)
         return edges
     bins = _core.concrete(bins)
     if bins < 1:

@@ -40,7 +40,7 @@ def sliding(run, a, v, mode):
         raise ValueError("object too deep for desired array")
     n, m = greatest(a.size, v.size), least(a.size, v.size)
     if isinstance(m, Number):
-        _core.check(np.greater(as_value(m), 0), "value")
+        _core.check(np.greater(as_value(m), 0), "value", "a and v cannot be empty; select at least one element of each")
     elif m == 0:
         raise ValueError(f"{'a' if a.size == 0 else 'v'} cannot be empty")
     length = (n - m + 1, n, n + m - 1)[mode]

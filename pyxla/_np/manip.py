@@ -49,7 +49,8 @@ def resolve_in_the_run(shape, a):
     elif isinstance(size, Number) or isinstance(known, Number):
         size, known = as_value(size), as_value(known)
         whole = np.equal(np.remainder(size, np.maximum(known, 1)), 0)
-        _core.check(np.logical_and(np.not_equal(known, 0), whole), "value")
+        _core.check(np.logical_and(np.not_equal(known, 0), whole), "value",
+                    "cannot reshape array: its size, known only in the run, is no multiple of the other extents; slice it to such a size")
         new = Number(np.floor_divide(size, np.maximum(known, 1)))
     else:
         new = size // (known or 1)
@@ -412,6 +413,8 @@ def roll(a, shift, axis=None):
 def tile(A, reps):
     a = array(A)
     reps = shape_tuple(reps)
+    if any(isinstance(n, int) and n < 0 for n in reps):
+        raise ValueError("negative dimensions are not allowed")
     rank = max(len(reps), a.ndim)
     reps = (1,) * (rank - len(reps)) + reps
     shape = (1,) * (rank - a.ndim) + a.shape

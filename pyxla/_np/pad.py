@@ -84,7 +84,8 @@ def pad_constant(a, widths, values):
 def pad_edge(a, axis, width, mode):
     n, at = a.shape[axis], (ALL,) * axis
     if _core.is_extent(n):
-        _core.check(np.greater(n, 0), "value")
+        _core.check(np.greater(n, 0), "value",
+                    "can't extend empty axis using modes other than 'constant' or 'empty'; select at least one element")
         ends = [_core.reshape(array(a[(*at, k)]), (*a.shape[:axis], 1, *a.shape[axis + 1:])) for k in (0, -1)]
     else:
         ends = [a[(*at, slice(0, 1))], a[(*at, slice(n - 1, n))]]

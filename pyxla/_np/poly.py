@@ -12,6 +12,7 @@ from .library import run_convolve
 from .manip import ravel
 
 implements = _core.implements
+NO_ROOTS = "complex coefficients of no polynomial with roots other than 0; give one of degree 1 at least"
 
 for function in (np.polyadd, np.polysub, np.polyder, np.polyint):
     borrow(function)
@@ -92,7 +93,8 @@ def roots(p):
                           "first, p.astype(complex)")
     there = np.not_equal(p, 0)
     first, last = np.argmax(there), p.size - 1 - np.argmax(there[::-1])
-    _core.check(np.logical_and(np.any(there), np.less(first, last)), "value")       # NumPy has no complex result where none is left
+    _core.check(np.logical_and(np.any(there), np.less(first, last)), "value",   # NumPy has no complex result where none is left
+                NO_ROOTS)
     return run_roots((p,), ((p.dtype, (Number(p.size - 1 - first),)),))[0]
 
 

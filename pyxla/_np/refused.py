@@ -87,9 +87,11 @@ def refuse(function):
 
 
 def absent(name, cure):
-    @_core.method(name)
     def refuse_method(a, *args, **kwargs):
         raise unsupported(f"ndarray.{name}", cure)
+
+    refuse_method.__code__ = refuse_method.__code__.replace(co_name=name)       # so that messages can tell them apart
+    _core.method(name)(refuse_method)
 
 
 for _name in ("setflags", "dump", "dumps", "tofile", "getfield", "setfield", "byteswap", "resize"):

@@ -144,7 +144,7 @@ def place(arr, mask, vals):
     if mask.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
     if vals.size == 0:
-        _core.check(np.logical_not(np.any(mask)), "value")
+        _core.check(np.logical_not(np.any(mask)), "value", "Cannot insert from an empty array!; give values, or select by np.where")
         return
     position = np.remainder(_core.scan("cumsum", _core.cast(mask, INT), 0) - 1, vals.size)
     new = _core.where(mask, _core.gather(vals, (position,)), ravel(arr))
@@ -186,7 +186,8 @@ def unravel_index(indices, shape, order="C"):
 def checked(indices, n):
     """Indices in 0 .. n - 1 as int64; others are a ValueError of the run."""
     indices = _core.cast(indices, INT)
-    _core.check(np.logical_and(np.less_equal(0, indices), np.less(indices, n)), "value")
+    _core.check(np.logical_and(np.less_equal(0, indices), np.less(indices, n)), "value",
+                "invalid entry in an index array; np.clip bounds it, % n wraps it")
     return np.clip(indices, 0, max(n - 1, 0))
 
 
@@ -368,6 +369,7 @@ def digitize(x, bins, right=False):
     first, last = bins[:-1], bins[1:]                   # the first two that differ decide which way they go; NaN is no step back
     rises, falls, same = np.less(first, last), np.greater(first, last), np.equal(first, last)
     up = np.logical_or(_core.gather(rises, (np.argmin(same),)), same.all())
-    _core.check(np.logical_not(_core.where(up, falls.any(), rises.any())), "value")
+    _core.check(np.logical_not(_core.where(up, falls.any(), rises.any())), "value",
+                "bins must be monotonically increasing or decreasing; sort them by np.sort")
     found = search(_core.where(up, bins, bins[::-1]), x, side)
     return scalar(_core.where(up, found, bins.size - found))

@@ -153,7 +153,7 @@ def repeat_by(a, counts, axis):
         return repeat_each(a, counts[0], axis)
     if counts.shape[0] != a.shape[axis]:
         raise ValueError(f"operands could not be broadcast together with shape ({a.shape[axis]},) ({counts.shape[0]},)")
-    _core.check(np.less_equal(0, counts), "value")
+    _core.check(np.less_equal(0, counts), "value", "repeats may not contain negative values.; bound them by np.maximum(counts, 0)")
     total = Number(_core.reduce("sum", counts, (0,)))
     which = search(_core.scan("cumsum", counts, 0), _core.iota(total), "right")
     return from_front(_core.gather(to_front(a, [axis]), (np.minimum(which, a.shape[axis] - 1),)), 1, axis)
@@ -161,7 +161,7 @@ def repeat_by(a, counts, axis):
 
 def repeat_each(a, count, axis):
     """Each part of a along an axis `count` times."""
-    _core.check(np.less_equal(0, count), "value")
+    _core.check(np.less_equal(0, count), "value", "repeats may not contain negative values.; bound them by np.maximum(counts, 0)")
     total = np.multiply(as_value(a.shape[axis]), np.maximum(count, 0))
     which = np.floor_divide(_core.iota(Number(total)), np.maximum(count, 1))
     return from_front(_core.gather(to_front(a, [axis]), (which,)), 1, axis)
@@ -192,7 +192,7 @@ def bincount(x, /, weights=None, minlength=0):
     x = _core.cast(x, INT)
     if not is_dynamic(x) and x.size == 0:
         return _core.full((minlength,), INT if weights is None else FLOAT, 0)
-    _core.check(np.less_equal(0, x), "value")
+    _core.check(np.less_equal(0, x), "value", "'list' argument must have no negative elements; bound them by np.maximum(x, 0)")
     known = _core.bounds(x)
     if known is not None and known[0] >= 0 and not isinstance(minlength, Number) and known[1] < minlength:
         return tally(x, minlength, weights)

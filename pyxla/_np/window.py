@@ -48,7 +48,7 @@ def as_strided(x, shape=None, strides=None, subok=False, writeable=True):
         return _core.full(shape, x.dtype, 0)
     strides = [s // item for s in strides]
     if sum((n - 1) * s for n, s in zip(shape, strides)) >= x.size:
-        raise unsupported("as_strided past the end of the array", "memory outside of an array is not read")
+        raise unsupported("as_strided past the end of the array", "make the array longer (np.pad): memory outside of one is not read")
     wide = [s for n, s in zip(shape, strides) if n > 1]
     return _core.snapshot(strided(_core.reshape(x, (x.size,)), shape, strides), x, wide == sorted(wide, reverse=True))
 

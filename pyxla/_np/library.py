@@ -1,4 +1,6 @@
 """Functions that are one routine of NumPy's, as a host call: signals, bits, sets, tables."""
+import functools
+
 import numpy as np
 
 from .. import _core
@@ -9,6 +11,7 @@ from .manip import ravel
 
 implements = _core.implements
 MODES = ("valid", "same", "full")
+TAPS, TESTS = 32, 9     # so long a vector is slid, and so many elements are looked for, by generated code; NumPy compares one after the other up to 9, too
 
 
 # ---- convolve, correlate ----
@@ -32,6 +35,43 @@ def mode_number(mode):
     raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
 
 
+def ends(a, w, n, left):
+    """The n sums of products at an end, where part of w lies beyond a: at the left one or the right one."""
+    m = len(w)
+    place = np.arange(n)[:, None] + np.arange(m) - n if left else np.arange(n)[:, None] + np.arange(m) + 1
+    inside = place >= 0 if left else place < m
+    near = a[:m] if left else a[-m:]
+    return np.where(inside, near[np.where(inside, place, 0)] * w, np.zeros((), w.dtype)).sum(axis=1, dtype=w.dtype)
+
+
+def slide(a, w, mode):
+    """Sums of products of w with what it covers of a, which is as long or longer: a stencil, and what is left at the ends."""
+    m, n = len(w), len(a)
+    left = (0, m // 2, m - 1)[mode]
+    right = (0, m - left - 1, m - 1)[mode]
+    middle = np.zeros((), w.dtype)
+    for k in range(m):
+        middle = middle + a[k:n - m + 1 + k] * w[k]
+    return np.concatenate([ends(a, w, left, True)] * (left > 0) + [middle] + [ends(a, w, right, False)] * (right > 0))
+
+
+def few_taps(a, v):
+    """Whether generated code slides one along the other; NumPy's products of bools and of float16 are others."""
+    sizes = a.size, v.size
+    return not any(map(_core.is_extent, sizes)) and 0 < min(sizes) <= TAPS and np.result_type(a.dtype, v.dtype).name in WORDS
+
+
+WORDS = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128"}
+
+
+def slid(run, a, v, mode):
+    a, v = (_core.cast(x, np.result_type(a.dtype, v.dtype)) for x in (a, v))
+    if run is run_convolve:
+        return slide(a, v[::-1], mode) if a.size >= v.size else slide(v, a[::-1], mode)
+    v = np.conj(v)
+    return slide(a, v, mode) if a.size >= v.size else slide(v, a, mode)[::-1]
+
+
 def sliding(run, a, v, mode):
     """Two vectors slid along each other."""
     a, v, mode = array(a), array(v), mode_number(mode)
@@ -43,6 +83,8 @@ def sliding(run, a, v, mode):
         _core.check(np.greater(as_value(m), 0), "value", "a and v cannot be empty; select at least one element of each")
     elif m == 0:
         raise ValueError(f"{'a' if a.size == 0 else 'v'} cannot be empty")
+    if few_taps(a, v):
+        return slid(run, a, v, mode)
     length = (n - m + 1, n, n + m - 1)[mode]
     return run((a, v), ((np.result_type(a.dtype, v.dtype), (length,)),), mode)[0]
 
@@ -99,7 +141,14 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     keywords = (("assume_unique", bool(assume_unique)), ("invert", bool(invert)), ("kind", kind))
-    r = whole(np.isin, keywords)((element, array(test_elements)), ((BOOL, element.shape),))[0]
+    tests = array(test_elements)
+    if kind is None and not any(map(_core.is_extent, tests.shape)) and tests.size <= TESTS:
+        tests = ravel(tests)
+        found = [np.equal(element, tests[k]) for k in range(tests.size)]
+        r = functools.reduce(np.logical_or, found, _core.full(element.shape, BOOL, False))
+        r = np.logical_not(r) if invert else r
+    else:
+        r = whole(np.isin, keywords)((element, tests), ((BOOL, element.shape),))[0]
     return _core.copy(r, True)                          # NumPy reshapes a vector, whatever the order of the axes of element
 
 

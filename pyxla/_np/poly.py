@@ -8,7 +8,7 @@ from ._args import array, is_none, unsupported
 from .borrow import borrow
 from .extents import Number, is_dynamic, meets
 from .host import host
-from .library import run_convolve
+from .library import few_taps, run_convolve, slid
 from .manip import ravel
 
 implements = _core.implements
@@ -61,7 +61,7 @@ def coefficients(x):
 def polymul(a1, a2):
     a, b = (without_leading_zeros(coefficients(x)) for x in (a1, a2))
     n = a.shape[0] + b.shape[0] - 1
-    return run_convolve((a, b), ((np.result_type(a.dtype, b.dtype), (n,)),), 2)[0]
+    return slid(run_convolve, a, b, 2) if few_taps(a, b) else run_convolve((a, b), ((np.result_type(a.dtype, b.dtype), (n,)),), 2)[0]
 
 
 @implements(np.polydiv)

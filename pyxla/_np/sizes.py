@@ -212,10 +212,10 @@ class Runs(NamedTuple):
     start: object           # positions where first holds
 
 
-def runs(x, equal_nan=True, ordered=False):
-    """The runs of equal elements of a vector; ordered: equal ones keep their order."""
+def runs(x, equal_nan=True, kind=None):
+    """The runs of equal elements of a vector; kind: of the sort of the indices, which are not needed without."""
     n = x.shape[0]
-    order = np.argsort(x, kind="stable") if ordered else None
+    order = np.argsort(x, kind=kind) if kind else None
     values = np.sort(x) if order is None else _core.gather(x, (order,))
     if is_dynamic(values):
         k = _core.iota(n)
@@ -247,7 +247,7 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
         none = _core.full((0,), INT, 0)
         out += [none] * return_index + [_core.reshape(none, ar.shape)] * return_inverse + [none] * return_counts
         return out[0] if len(out) == 1 else tuple(out)
-    r = runs(x, equal_nan, return_index or return_inverse)
+    r = runs(x, equal_nan, "stable" if return_index else "quicksort" if return_inverse else None)       # (the first of equal ones has the index)
     return with_indices(r, _core.gather(r.values, (r.start,)), ar.shape, return_index, return_inverse, return_counts)
 
 

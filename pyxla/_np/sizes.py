@@ -247,7 +247,8 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
         none = _core.full((0,), INT, 0)
         out += [none] * return_index + [_core.reshape(none, ar.shape)] * return_inverse + [none] * return_counts
         return out[0] if len(out) == 1 else tuple(out)
-    r = runs(x, equal_nan, "stable" if return_index else "quicksort" if return_inverse else None)       # (the first of equal ones has the index)
+    kind = "stable" if return_index else "quicksort" if return_inverse else None        # (the first of equal ones has the index)
+    r = runs(x, equal_nan, kind)
     return with_indices(r, _core.gather(r.values, (r.start,)), ar.shape, return_index, return_inverse, return_counts)
 
 

@@ -25,18 +25,7 @@ static bool own_axes(const Grouping *gr, Id id, Own *own)
     return true;
 }
 
-bool group_contiguous_input(const Grouping *gr, Id id)
-{
-    const PlanInput *in = &gr->in[node_attr(gr->g, id)[0]];
-    int64_t expect = dtype_info[node_at(gr->g, id)->dtype].bytes;
-    for (int d = node_at(gr->g, id)->rank - 1; d >= 0; d--) {
-        int64_t n = node_shape(gr->g, id)[d];
-        if (n == 0) return true;
-        if (n > 1 && in->stride[d] != expect) return false;
-        expect *= n;
-    }
-    return true;
-}
+bool group_contiguous_input(const Grouping *gr, Id id) { return input_in_order(gr->g, gr->in, id); }
 
 Id group_input_buffer(const Grouping *gr, Id id, const Map *m)
 {

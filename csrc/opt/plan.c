@@ -260,7 +260,7 @@ static float total_ns(const Plan *p)
 
 static Plan *plan_graph(Arena *a, Arena *work, const Graph *graph, const PlanInput *in, const PlanOutput *out, const Target *target)
 {
-    Graph *g = all_static(graph, arena_err(a)) ? simplify(a, graph, target) : NULL;
+    Graph *g = all_static(graph, arena_err(a)) ? simplify(a, graph, target, in) : NULL;
     int64_t *wanted = g ? wanted_strides(work, graph, in, out) : NULL;
     bool *before = NULL;
     Plan *p = wanted ? plan_grouped(a, work, g, in, out, target, wanted, NULL, &before) : NULL;

@@ -103,6 +103,16 @@ void host_set_selection(int64_t positions, int64_t selected);
 Id host_selected(Graph *g, const Id *in, int nin);
 /* taps.c: the reduce_sum node as a sum of slices, if it is over a window of a few elements; else 0. */
 Id sum_of_taps(Graph *g, Id sum);
-/* Graph -> simplified Graph in arena a (passes.def order), for a target if that is not NULL; outputs, checks and input numbers are kept. NULL with an
- * error in a's Err. */
-Graph *simplify(Arena *a, const Graph *g, const Target *target);
+/* ---- reshapes.c: reshapes that are no index maps; in: layouts of the graph's inputs, NULL: all in C order ---- */
+/* Whether graph input `id` lies in C order without gaps. */
+bool input_in_order(const Graph *g, const PlanInput *in, Id id);
+/* A reduction of a reshape x as one of another reshape of the same value, over other axes, that need not be stored; false: nothing has changed. */
+bool reduce_refined(Graph *g, const PlanInput *in, Op op, Id *x, int64_t *axes);
+/* An elementwise operation on reshapes done before the reshape, likewise; 0: none of them asks for it. */
+Id elementwise_refined(Graph *g, const PlanInput *layout, Op op, const Id *in, int nin, Dtype dtype);
+/* A graph of live nodes in which values computed from arrays in C order are computed in the shape that they are used in, or the same graph; NULL with an
+ * error. */
+Graph *lift_reshapes(Arena *a, Graph *old, const PlanInput *in);
+/* Graph -> simplified Graph in arena a (passes.def order), for a target and inputs of these layouts if those are not NULL; outputs, checks and input numbers
+ * are kept. NULL with an error in a's Err. */
+Graph *simplify(Arena *a, const Graph *g, const Target *target, const PlanInput *in);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "opt/plan.h"
 
-typedef struct { const Graph *old; Graph *g; Id *map; bool *live; uint32_t *uses; Id *user; const Target *target; } Pass;
+typedef struct { const Graph *old; Graph *g; Id *map; bool *live; uint32_t *uses; Id *user; const Target *target; const PlanInput *in; } Pass;
 
 static void mark_live(Pass *p)
 {
@@ -275,16 +275,15 @@ static Id taps(Graph *g, const Node *n, Id x, const int64_t *attr, Id r)
     return sum || g->err->kind ? sum : r;
 }
 
-static Id rebuild(Pass *p, Id id)
+/* Node `id` with these inputs and attributes. */
+static Id simplified(Pass *p, Id id, const Id *in, const int64_t *attr)
 {
     const Node *n = node_at(p->old, id);
     Graph *g = p->g;
-    Id few[4], *in = graph_mapped(g, p->old, id, p->map, few), r = 0;
-    if (!in) return 0;
-    const int64_t *attr = node_attr(p->old, id);
+    Id r = 0;
     if ((r = fast_rewrite(g, n, in)) || g->err->kind) return r;
     if ((r = multiply_add(p, id, in)) || g->err->kind) return r;
-    if (op_info[n->op].kind == KIND_ELEMENTWISE) r = sink_reshape(g, n->op, in, n->nin, n->dtype);
+    if (op_info[n->op].kind == KIND_ELEMENTWISE && !(r = sink_reshape(g, n->op, in, n->nin, n->dtype))) r = elementwise_refined(g, p->in, n->op, in, n->nin, n->dtype);
     if (n->op == OP_slice) r = slice_pieces(g, in, attr, node_shape(p->old, id));
     if (n->op == OP_dot && !is_convolution(p, id, in[1]) && !is_batch(p, id, in[0], in[1])) r = dot_small(g, in[0], in[1]);
     if (n->op == OP_dot && !r && p->target && p->target->vnni) r = dot_of_bytes(g, in[0], in[1]);
@@ -299,11 +298,24 @@ static Id rebuild(Pass *p, Id id)
     return graph_add(g, n->op, in, n->nin, attr, n->nattr, n->dtype, node_shape(p->old, id), n->rank);
 }
 
-Graph *simplify(Arena *a, const Graph *old, const Target *target)
+static Id rebuild(Pass *p, Id id)
+{
+    const Node *n = node_at(p->old, id);
+    Id few[4], *in = graph_mapped(p->g, p->old, id, p->map, few);
+    const int64_t *attr = node_attr(p->old, id);
+    int64_t over[2];
+    if (!in) return 0;
+    if (op_info[n->op].kind != KIND_REDUCE || n->nattr > 2) return simplified(p, id, in, attr);
+    memcpy(over, attr, sizeof *attr * n->nattr);
+    if (!reduce_refined(p->g, p->in, n->op, &in[0], &over[0])) return simplified(p, id, in, attr);
+    return graph_reshape(p->g, simplified(p, id, in, over), node_shape(p->old, id), n->rank);
+}
+
+Graph *simplify(Arena *a, const Graph *old, const Target *target, const PlanInput *in)
 {
     Graph *g = graph_new(a);
     Pass p = { old, g, arena_alloc(a, sizeof(Id) * old->nodes.len), arena_alloc(a, old->nodes.len),
-               arena_alloc(a, sizeof(uint32_t) * old->nodes.len), arena_alloc(a, sizeof(Id) * old->nodes.len), target };
+               arena_alloc(a, sizeof(uint32_t) * old->nodes.len), arena_alloc(a, sizeof(Id) * old->nodes.len), target, in };
     if (!g || !p.map || !p.live || !p.uses || !p.user) return NULL;
     g->limit = UINT32_MAX;
     mark_live(&p);
@@ -311,5 +323,6 @@ Graph *simplify(Arena *a, const Graph *old, const Target *target)
     for (Id id = 1; id < old->nodes.len; id++)
         if (p.live[id] && node_at(old, id)->op != OP_input && !(p.map[id] = rebuild(&p, id))) return NULL;
     for (uint32_t i = 0; i < old->outputs.len; i++) graph_output(g, p.map[old->outputs.at[i]]);
-    return g->err->kind ? NULL : take_apart(a, g);
+    if (g->err->kind || !(g = lift_reshapes(a, g, in))) return NULL;
+    return take_apart(a, g);
 }

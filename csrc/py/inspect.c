@@ -236,7 +236,7 @@ static PyObject *lowered_as_text(PyObject *self, PyObject *args, PyObject *kwarg
         return NULL;
     }
     Arena *a = simplified ? arena_new(&err) : NULL;
-    const Graph *g = !simplified ? t->graph : a ? simplify(a, t->graph, NULL) : NULL;
+    const Graph *g = !simplified ? t->graph : a ? simplify(a, t->graph, NULL, NULL) : NULL;
     Text text = {0};
     if (g)
         graph_print(&text, g);

@@ -7,13 +7,15 @@ seen too. csrc/py/capture.c checks the list before an entry is used again, so ca
 import contextvars
 import dis
 import functools
+import io
 import operator
 import os
 import sys
 import threading
 import types
+import warnings
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,12 +23,14 @@ import numpy as np
 from . import _core
 from ._effects import Effects, draws, generator_of, global_generators, refuse_random
 
-OBJECT, LEAF, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, WEAK, TYPE, CLASS, FUNCTION, ITEMS, PROBE = range(13)
+OBJECT, LEAF, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, WEAK, TYPE, CLASS, FUNCTION, ITEMS, PROBE, CALL, ARRAY = range(15)
 LIMIT = 20_000
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ufunc, type(Ellipsis), range, slice)
 NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace", "_thread._local")
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 MISSING = object()
+ENVIRONMENT = {"environ", "environb", "getenv", "getenvb", "expandvars"}
+HEADER = {"flags", "strides", "shape", "ndim", "size", "nbytes", "itemsize", "base", "dtype", "resize", "ctypes", "__array_interface__"}
 # Names that ask for variables or attributes by a computed name, those that ask whether there is one, those that read an array's memory.
 VARIABLES = {"globals", "vars", "eval", "exec"}
 BY_NAME = VARIABLES | {"attrgetter", "__dict__", "__getattribute__", "inspect", "dataclasses"}
@@ -135,7 +139,8 @@ def foreign_class(cls):
 
 def library(module):
     """Whether a module (by name) was installed: of its code only data counts; functions, classes and what is missing stay as they are."""
-    file = getattr(sys.modules.get(module) if isinstance(module, str) else None, "__file__", None) or ""
+    found = sys.modules.get(module) if isinstance(module, str) else None
+    file = getattr(found, "__dict__", {}).get("__file__") or ""         # a module's own __getattr__ is not asked
     return "site-packages" in file or "dist-packages" in file
 
 
@@ -183,6 +188,17 @@ def array_bytes(array):
     return (array.tobytes(),)
 
 
+def numpy_errors(_):
+    return flat(np.geterr())
+
+
+def print_options(_):
+    return flat(np.get_printoptions())
+
+
+SETTINGS = {"geterr": numpy_errors, "get_printoptions": print_options}      # by the name of the function that tells
+
+
 def known_dtype(dtype):
     """Whether arrays of this dtype are read at every call: numbers, and the fields of structures of numbers."""
     if dtype.fields:
@@ -214,7 +230,9 @@ class Walk:
         self.seen = {}
         self.attributes, self.asked, self.texts, self.any, self.memory = set(), set(), set(), False, False
         self.arrays = {}                # numeric ones by id
+        self.iterators = []             # and files, that may be advanced
         self.generators = []            # of random numbers, that may be drawn from
+        self.named = set()              # globals that the code mentions
         self.libraries = False          # code that was installed is called
         self.waiting = []               # (step, object) whose attributes are looked up when all names are known
         self.known = set()              # (id of object, attribute) that have steps
@@ -245,6 +263,9 @@ class Walk:
         if generator_of(value) is not None:
             self.generators.append(generator_of(value))
             return
+        if isinstance(value, Iterator) and foreign_class(type(value)):
+            self.iterators += [value] if not isinstance(value, io.IOBase) or not value.closed and value.readable() else []
+            return
         parts = self.parts(value)
         if parts is not None:
             for part in parts:
@@ -269,8 +290,11 @@ class Walk:
             if not foreign(value.__name__):
                 self.libraries |= library(value.__name__)
                 self.waiting.append((None if library(value.__name__) else self.root(value), value))
-            elif value is os and "environ" in self.attributes:
+            elif value is os and ENVIRONMENT & self.attributes:
                 self.visit(None, os.environ)
+            elif value in (sys, warnings):
+                for name in ("argv", "filters"):
+                    self.visit(None, value.__dict__.get(name) if name in self.attributes else None)
         elif isinstance(value, type):
             if not foreign_class(value):
                 self.waiting.append((None, value))
@@ -348,6 +372,8 @@ class Walk:
 
     def function(self, f):
         if foreign(f.__module__):
+            if f in (os.getenv, getattr(os, "getenvb", None)):
+                self.visit(None, os.environ)
             return
         names = names_of(f.__code__)
         self.attributes |= names.attributes
@@ -368,6 +394,7 @@ class Walk:
         self.waiting.append((step, f))
         self.asked |= names.asked
         self.any |= names.any
+        self.named |= names.globals
         self.texts |= names.texts
         self.memory |= names.memory
         self.imported(f, names)
@@ -432,6 +459,8 @@ class Walk:
         if step is None:
             self.library_attributes(value, own)
             return
+        if isinstance(value, types.ModuleType):
+            self.visit(None, own.get("__getattr__"))
         if self.any and own is not None and (id(value), None) not in self.known:
             self.known.add((id(value), None))
             self.add(ITEMS, self.add(DICT, step, None), flat(own))
@@ -470,6 +499,8 @@ class Walk:
         if (foreign_class(type(value)) or library(type(value).__module__)) and found is not MISSING:
             return False
         if found is MISSING:
+            if isinstance(value, types.ModuleType) and "__getattr__" in value.__dict__:
+                return True
             return name in self.asked or lookup(type(value), "__getattr__") is not MISSING
         return not hasattr(type(found), "__set__")
 
@@ -514,6 +545,10 @@ class Walk:
             self.add(CLASS, step, MISSING, held)
         for array in self.arrays.values() if self.memory else ():
             self.probe(None, array, array_bytes, ())
+        for name in SETTINGS.keys() & (self.attributes | self.named):
+            self.probe(None, np, SETTINGS[name], ())
+        for array in self.arrays.values() if self.any or HEADER & (self.attributes | self.asked) or "len" in self.named else ():
+            self.add(ARRAY, self.root(array), _core.array_header(array))
 
     def size(self):
         return len(self.steps), len(self.attributes), len(self.asked), len(self.texts), len(self.waiting), self.any
@@ -541,4 +576,44 @@ def steps(function, leaves):
         elif not isinstance(leaf, CONSTANTS) and not hasattr(type(leaf), "__array_ufunc__"):
             walk.visit(walk.add(LEAF, k, None), leaf)
     walk.finish()
-    return walk.steps, Effects(walk.arrays.values(), walk.generators + global_generators() * walk.libraries)
+    return walk.steps, Effects(walk.arrays.values(), walk.generators + global_generators() * walk.libraries, walk.iterators, walk)
+
+
+# ---- calls of functions behind functools.lru_cache (csrc/py/cached.c) ----
+
+def plain(value):
+    """A value as it is outside of a trace: traced Python numbers by their values, guarded; MISSING: it cannot be."""
+    if _core.is_scalar_tracer(value):
+        return _core.concrete(value)
+    if type(value) is tuple:
+        parts = tuple(map(plain, value))
+        return MISSING if any(part is MISSING for part in parts) else parts
+    return MISSING if _core.is_tracer(value) or _core.is_extent(value) else value
+
+
+def cached_call(wrapper, args, kwargs):
+    """The arguments with which to call a cached function outside of the trace; None: it is called in it, as any other."""
+    inner = getattr(wrapper, "__wrapped__", None)
+    if foreign(getattr(inner, "__module__", None)):
+        return None
+    cells = getattr(inner, "__closure__", None) or ()
+    if any(cell != types.CellType() and _core.is_tracer(cell.cell_contents) for cell in cells):
+        return None
+    args, named = plain(args), None if kwargs is None else {k: plain(v) for k, v in kwargs.items()}
+    return None if args is MISSING or MISSING in (named or {}).values() else (args, named)
+
+
+def cached_guards(effects, wrapper, args, kwargs, result):
+    """The steps that a call has to lead to the same again, and what can be reached from there."""
+    key = id(wrapper), args, tuple((kwargs or {}).items())
+    if key in effects.calls:
+        return []
+    effects.calls[key] = wrapper
+    walk, before = Walk(), effects.walk
+    walk.attributes, walk.asked, walk.texts = set(before.attributes), set(before.asked), set(before.texts)
+    walk.any, walk.memory, walk.named = before.any, before.memory, set(before.named)
+    walk.add(CALL, walk.root(wrapper), (args, kwargs), result)
+    walk.visit(walk.root(result), result)
+    walk.finish()
+    effects.add(walk.arrays.values())
+    return walk.steps

@@ -1,11 +1,14 @@
 """What a traced function must not do, since the compiled one would not do it again: change arrays that are no arguments, draw random
-numbers.
+numbers, advance iterators, read clocks and files.
 
 `Effects` remembers before a trace how such things are, for all that the function can reach (`_capture.py`), and compares after it. What
 is clear from the names in the code is refused before."""
+import io
 import random
 import sys
 import types
+import warnings
+from collections.abc import Iterator
 
 from . import _core
 
@@ -55,13 +58,80 @@ def header(array):
     return array.dtype, array.shape, array.strides, _core.elements_hash(array)
 
 
+# Modules whose reading of clocks and files says nothing about what the function computes; modules of C that the user knows by other names.
+BYSTANDERS = {"logging", "warnings", "importlib", "_frozen_importlib", "_frozen_importlib_external", "linecache", "traceback", "inspect",
+              "dis", "tokenize", "threading", "unittest", "doctest", "bdb", "pdb", "concurrent", "queue", "pyxla", "_pytest", "coverage"}
+KNOWN_AS = {"posix": "os", "_io": "builtins", "datetime_datetime": "datetime.datetime"}
+
+
+def world_read(effects, module, name):
+    """Raises TraceError if it is the user's code that calls this function of C now; csrc/py/world.c asks."""
+    frame = sys._getframe(1)
+    while frame:
+        where = frame.f_globals.get("__name__") or ""
+        top = where.partition(".")[0]
+        installed = "site-packages" in frame.f_code.co_filename
+        if top in BYSTANDERS or installed and module == "time":
+            return
+        if not installed and (top not in sys.stdlib_module_names or top == "__main__") and top != "numpy":
+            break
+        frame = frame.f_back
+    place = f" (at {frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name})" if frame else ""
+    effects.refused = (f"{KNOWN_AS.get(module, module)}.{name}() is called in a traced function: what it gives would stay the same in "
+                       f"every call; call it outside and pass what it gives as an argument{place}")
+    raise _core.TraceError(effects.refused)
+
+
+def state_of_iterator(value):
+    """Something that is another such state's equal as long as the iterator was not advanced."""
+    if isinstance(value, types.GeneratorType):
+        frame = value.gi_frame
+        return None if frame is None else (frame.f_lasti, *frame.f_locals.items())
+    if isinstance(value, io.IOBase):
+        return value.tell() if not value.closed and value.seekable() else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            reduced = value.__reduce__()
+    except TypeError:
+        return None
+    return tuple(state_of_iterator(part) if isinstance(part, Iterator) else part for part in flattened(reduced))
+
+
+def flattened(value):
+    if type(value) is tuple:
+        for part in value:
+            yield from flattened(part)
+    else:
+        yield value
+
+
+def same_state(a, b):
+    if type(a) is tuple and type(b) is tuple:
+        return len(a) == len(b) and all(map(same_state, a, b))
+    return a is b or type(a) is type(b) and isinstance(a, (int, float, str)) and a == b
+
+
 class Effects:
-    def __init__(self, arrays, generators):
+    def __init__(self, arrays, generators, iterators, walk):
+        self.walk, self.calls, self.refused = walk, {}, None      # calls: of cached functions, that have guards; refused: a message
+        self.iterators = [(i, state_of_iterator(i)) for i in iterators]
         self.arrays = [(a, header(a)) for a in arrays]
         self.generators = [(g, state_of(g)) for g in generators]
 
+    def add(self, arrays):
+        known = {id(a) for a, _ in self.arrays}
+        self.arrays += [(a, header(a)) for a in arrays if id(a) not in known]
+
     def check(self):
         """Raises TraceError where the trace did what the compiled function would not."""
+        if self.refused:                                          # and the function caught it
+            raise _core.TraceError(self.refused)
+        for iterator, before in self.iterators:
+            if not same_state(state_of_iterator(iterator), before):
+                raise _core.TraceError(
+                    f"a {type(iterator).__name__} that was there before was advanced while the function was traced; the compiled function "
+                    "would not repeat that: take what it gives outside and pass it as an argument, or make it a list")
         for array, before in self.arrays:
             if header(array) != before:
                 shape = ",".join(map(str, array.shape))

@@ -28,16 +28,19 @@ bool trace_watch(Trace *t, PyObject *function, PyObject *const *leaves, int n)
 
 /* ---- the list ---- */
 
-static bool read_step(PyObject *tuple, int index, Step *out)
+static bool read_step(PyObject *tuple, int index, int first, Step *out)
 {
     int kind;
     if (!PyTuple_Check(tuple) || !PyArg_ParseTuple(tuple, "iiO|O", &kind, &out->parent, &out->key, &out->expected))
         return false;
     out->kind = (StepKind)kind;
-    if (kind < STEP_OBJECT || kind > STEP_PROBE || (kind != STEP_LEAF && kind != STEP_OBJECT && (out->parent < 0 || out->parent >= index))) {
+    bool child = kind != STEP_LEAF && kind != STEP_OBJECT;
+    if (kind < STEP_OBJECT || kind > STEP_ARRAY || (child && (out->parent < 0 || out->parent >= index))) {
         PyErr_SetString(error_class(ERR_INTERNAL), "a guard with a bad step");
         return false;
     }
+    if (child)
+        out->parent += first;
     if (kind == STEP_LEAF)
         out->expected = NULL;     /* each call brings its own; the cache keeps no argument alive */
     Py_INCREF(out->key);
@@ -45,16 +48,18 @@ static bool read_step(PyObject *tuple, int index, Step *out)
     return true;
 }
 
-bool steps_init(Steps *s, PyObject *list)
+bool steps_add(Steps *s, PyObject *list)
 {
     Py_ssize_t n = PyList_Check(list) ? PyList_GET_SIZE(list) : 0;
-    s->at = PyMem_Calloc(n ? n : 1, sizeof *s->at);
-    if (!s->at) {
+    Step *at = PyMem_Realloc(s->at, (size_t)(s->n + n + 1) * sizeof *at);
+    if (!at) {
         PyErr_NoMemory();
         return false;
     }
-    for (; s->n < n; s->n++)
-        if (!read_step(PyList_GET_ITEM(list, s->n), s->n, &s->at[s->n]))
+    s->at = at;
+    memset(at + s->n, 0, (size_t)n * sizeof *at);
+    for (int k = 0, first = s->n; k < n; k++, s->n++)
+        if (!read_step(PyList_GET_ITEM(list, k), k, first, &s->at[s->n]))
             return false;
     return true;
 }
@@ -139,6 +144,51 @@ static int probe_holds(const Step *s, PyObject *object)
     int same = !found ? -1 : PyTuple_Check(found) && tuple_holds(found, s->expected);
     Py_XDECREF(found);
     return same;
+}
+
+/* One that raises is traced again, and raises there. */
+static int call_holds(const Step *s, PyObject *object)
+{
+    PyObject *kwargs = PyTuple_GET_ITEM(s->key, 1), *found = PyObject_Call(object, PyTuple_GET_ITEM(s->key, 0), kwargs == Py_None ? NULL : kwargs);
+    int same = found ? same_value(s->expected, found) : PyErr_ExceptionMatches(PyExc_Exception) ? 0 : -1;
+    if (!found && !same)
+        PyErr_Clear();
+    Py_XDECREF(found);
+    return same;
+}
+
+/* ---- headers of arrays ---- */
+
+enum { HEADER_FLAGS = NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED | NPY_ARRAY_OWNDATA };
+
+static int fill_header(PyArrayObject *a, int64_t *out)
+{
+    int n = 0;
+    out[n++] = PyArray_FLAGS(a) & HEADER_FLAGS;
+    out[n++] = (int64_t)(intptr_t)PyArray_DESCR(a);
+    for (int k = 0; k < PyArray_NDIM(a); k++) {
+        out[n++] = PyArray_DIM(a, k);
+        out[n++] = PyArray_STRIDE(a, k);
+    }
+    return n;
+}
+
+PyObject *array_header(PyObject *array)
+{
+    int64_t words[2 + 2 * NPY_MAXDIMS];
+    if (!PyArray_Check(array)) {
+        PyErr_SetString(PyExc_TypeError, "array_header() needs an array");
+        return NULL;
+    }
+    int n = fill_header((PyArrayObject *)array, words);
+    return PyBytes_FromStringAndSize((const char *)words, n * (Py_ssize_t)sizeof *words);
+}
+
+static int array_holds(PyObject *array, PyObject *header)
+{
+    int64_t words[2 + 2 * NPY_MAXDIMS];
+    int n = PyArray_Check(array) ? fill_header((PyArrayObject *)array, words) : 0;
+    return PyBytes_GET_SIZE(header) == n * (Py_ssize_t)sizeof *words && !memcmp(PyBytes_AS_STRING(header), words, (size_t)n * sizeof *words);
 }
 
 static int function_holds(PyObject *f, PyObject *expected)
@@ -251,7 +301,9 @@ static PyObject *step_value(const Step *s, PyObject *from)
     case STEP_CLASS:
     case STEP_FUNCTION:
     case STEP_ITEMS:
-    case STEP_PROBE: break;
+    case STEP_PROBE:
+    case STEP_CALL:
+    case STEP_ARRAY: break;
     }
     if (!value && PyErr_Occurred()
         && (PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_LookupError) || PyErr_ExceptionMatches(PyExc_TypeError)))
@@ -267,6 +319,8 @@ static int object_holds(Step *s, PyObject *object)
     case STEP_CLASS: return class_holds(s, object);
     case STEP_FUNCTION: return function_holds(object, s->expected);
     case STEP_ITEMS: return items_hold(object, s->key);
+    case STEP_CALL: return call_holds(s, object);
+    case STEP_ARRAY: return array_holds(object, s->key);
     default: return probe_holds(s, object);
     }
 }
@@ -307,6 +361,7 @@ static PyObject *step_path(const Steps *s, int k)
     PyObject *base = step_path(s, at->parent);
     PyObject *path = !base ? NULL : at->kind == STEP_ATTRIBUTE || at->kind == STEP_OWN ? PyUnicode_FromFormat("%U.%S", base, at->key)
                      : at->kind == STEP_ITEMS || at->kind == STEP_PROBE ? PyUnicode_FromFormat("the items of %U", base)
+                     : at->kind == STEP_CALL ? PyUnicode_FromFormat("the result of %U", base) : at->kind == STEP_ARRAY ? PyUnicode_FromFormat("the layout of %U", base)
                      : at->kind == STEP_TYPE ? PyUnicode_FromFormat("the class of %U", base) : Py_NewRef(base);
     Py_XDECREF(base);
     return path;

@@ -19,7 +19,9 @@ typedef enum {
     STEP_CLASS,                   /* a class has this __mro__, and in it these (class, name, value), in one tuple; `key` is there for nothing */
     STEP_FUNCTION,                /* a function has this (code, defaults, kwdefaults), as far as the tuple goes */
     STEP_ITEMS,                   /* a list or dict holds the items `key` */
-    STEP_PROBE                    /* key(object) is a tuple equal to `expected` */
+    STEP_PROBE,                   /* key(object) is a tuple equal to `expected` */
+    STEP_CALL,                    /* object(*args, **kwargs), key: (args, kwargs or None), returns `expected` */
+    STEP_ARRAY                    /* an array has the header `key`, as array_header() gives it */
 } StepKind;
 
 typedef struct {
@@ -34,8 +36,10 @@ typedef struct { Step *at; int n; } Steps;
 /* The same immutable value: same type, equal, floats by their bits. Objects of other types only if identical. -1: an exception. */
 int same_value(PyObject *a, PyObject *b);
 
-/* A list of tuples (kind, parent, key[, expected]); false with an exception. steps_clear() in any case. */
-bool steps_init(Steps *s, PyObject *list);
+/* Adds a list of tuples (kind, parent, key[, expected]), with parents counted from its own first one; false with an exception. */
+bool steps_add(Steps *s, PyObject *list);
+/* What may change of an array object besides its elements, as bytes: flags, dtype, shape, strides. NULL with an exception. */
+PyObject *array_header(PyObject *array);
 void steps_clear(Steps *s);
 int steps_traverse(const Steps *s, visitproc visit, void *arg);
 /* 1: all lead where they led, 0: one does not (its description in *why if why is not NULL, a new reference), -1: an exception. */

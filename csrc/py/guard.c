@@ -81,7 +81,7 @@ bool guard_elements(struct GuardList *g, PyObject *array)
     return copy != NULL;
 }
 
-bool guard_steps(struct GuardList *g, PyObject *steps) { return steps_init(&g->steps, steps); }
+bool guard_steps(struct GuardList *g, PyObject *steps) { return steps_add(&g->steps, steps); }
 
 /* ---- checking ---- */
 

@@ -145,7 +145,11 @@ bool hooks_init(void)
         hook_prepare(&hooks[k], k, np);
     save_types();
     Py_XDECREF(np);
-    return np && adopt_init() && math_hooks_init();
+    if (!np)
+        return false;
+    cached_hooks_init();
+    world_hooks_init();
+    return adopt_init() && math_hooks_init();
 }
 
 static bool evaluating;
@@ -217,6 +221,8 @@ bool hooks_enter(void)
     exchange_types(true);
     adopt_exchange(true);
     math_hooks_exchange(true);
+    cached_hooks_exchange(true);
+    world_hooks_exchange(true);
     if (call(install))
         return true;
     hooks_leave();
@@ -233,6 +239,8 @@ void hooks_leave(void)
     exchange_types(false);
     adopt_exchange(false);
     math_hooks_exchange(false);
+    cached_hooks_exchange(false);
+    world_hooks_exchange(false);
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     if (!call(uninstall))

@@ -1,4 +1,5 @@
 /* The primitives that pyxla/_np composes NumPy's functions from; those that are views are in prim_view.c. */
+#include "py/capture.h"
 #include "py/prim.h"
 #include "py/error.h"
 
@@ -524,6 +525,12 @@ static PyObject *prim_method(PyObject *m, PyObject *name)
     return PyCFunction_New(&register_method_def, name);
 }
 
+static PyObject *prim_array_header(PyObject *m, PyObject *o)
+{
+    (void)m;
+    return array_header(o);
+}
+
 static PyObject *prim_elements_hash(PyObject *m, PyObject *o)
 {
     (void)m;
@@ -542,6 +549,7 @@ PyMethodDef prim_methods[] = {
     FAST(scan, "scan(op, x, axis)"),
     FAST(dot, "dot(a, b): (..., m, k) x (..., k, n)"),
     {"_extent_type", prim_extent_type, METH_O, "_extent_type(cls): the class of extents that are known only in the run"},
+    {"array_header", prim_array_header, METH_O, "array_header(array): flags, dtype, shape and strides, as bytes"},
     {"elements_hash", prim_elements_hash, METH_O, "elements_hash(array): a number that another array with these elements in this order has too"},
     {"is_concrete", prim_is_concrete, METH_O, "whether the value of a tracer is known, or can be computed now"},
     {"is_extent", prim_is_extent, METH_O, "whether x is an extent that is known only in the run"},

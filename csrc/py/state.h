@@ -33,6 +33,9 @@
     X(explain_run) \
     X(explain_function) \
     X(full_name) \
+    X(cached_call)        /* lazy: pyxla._capture.cached_call, .cached_guards */ \
+    X(cached_guards) \
+    X(world_read)         /* lazy: pyxla._effects.world_read */ \
     X(result_check)       /* lazy: pyxla._results.check, .key */ \
     X(result_key) \
     X(shares_memory)      /* lazy: numpy.shares_memory */ \

@@ -371,6 +371,14 @@ void hooks_leave(void);
 bool math_hooks_init(void);
 void math_hooks_exchange(bool ours);
 
+/* ---- cached.c: calls of functions behind functools.lru_cache ---- */
+void cached_hooks_init(void);
+void cached_hooks_exchange(bool ours);
+
+/* ---- world.c: clocks, files, the system's random numbers ---- */
+void world_hooks_init(void);
+void world_hooks_exchange(bool ours);
+
 /* ---- adopt.c: arrays that existed before the trace become inputs wherever user code reads their elements ---- */
 bool adopt_init(void);
 void adopt_exchange(bool ours);

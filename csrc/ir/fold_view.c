@@ -158,21 +158,6 @@ static Id unit_steps(const Fold *f)
     return changed ? graph_slice(f->g, f->in[0], f->in + 1, step, f->type->shape) : 0;
 }
 
-static Id slice_of_slice(const Fold *f, Id x)
-{
-    int64_t start[MAX_RANK], step[MAX_RANK], at, inner;
-    const Id *in = node_in(f->g, x);
-    const int64_t *inner_step = node_attr(f->g, x);
-    for (int d = 0; d < f->type->rank; d++) {
-        if (!node_const(f->g, f->in[1 + d], &at) || !node_const(f->g, in[1 + d], &inner))
-            return 0;
-        start[d] = inner + at * inner_step[d];
-        if (__builtin_mul_overflow(f->attr[d], inner_step[d], &step[d]))
-            return 0;
-    }
-    return graph_slice_const(f->g, in[0], start, step, f->type->shape);
-}
-
 /* slice(broadcast x) ==> broadcast(slice x): along repeated axes every offset reads the same. */
 static Id slice_of_broadcast(const Fold *f, Id x)
 {
@@ -213,30 +198,55 @@ static Id slice_of_update(const Fold *f, Id x)
     return from == x ? 0 : graph_slice(f->g, from, f->in + 1, f->attr, f->type->shape);
 }
 
-/* A slice of one piece of a concatenation. */
-static Id slice_of_concatenate(const Fold *f, Id x)
+/* The piece of concatenate x that a slice lies in, its start along the axis then counted from there; 0: there is none. */
+static Id piece_below(const Graph *g, Id x, int64_t *start, const int64_t *step, const Dim *count)
 {
-    const Box box = slice_box(f);
-    int axis = (int)node_attr(f->g, x)[0];
-    int64_t first, last, begin = 0;
-    if (f->g->keep_joined || !box_range(f->g, &box, axis, &first, &last))
+    int axis = (int)node_attr(g, x)[0];
+    int64_t begin = 0, end = start[axis] + (count[axis] - 1) * step[axis], first = start[axis] < end ? start[axis] : end, last = start[axis] < end ? end : start[axis];
+    if (g->keep_joined || count[axis] < 1)
         return 0;
-    for (int k = 0; k < node_at(f->g, x)->nin; k++) {
-        Id piece = node_in(f->g, x)[k];
-        Dim n = node_shape(f->g, piece)[axis];
+    for (int k = 0; k < node_at(g, x)->nin; k++) {
+        Id piece = node_in(g, x)[k];
+        Dim n = node_shape(g, piece)[axis];
         if (n < 0 || first < begin)
             return 0;
         if (last < begin + n) {
-            Id offset[MAX_RANK];
-            int64_t at;
-            memcpy(offset, f->in + 1, (size_t)box.rank * sizeof *offset);
-            node_const(f->g, offset[axis], &at);
-            offset[axis] = graph_const(f->g, DT_int64, at - begin);
-            return graph_slice(f->g, piece, offset, f->attr, f->type->shape);
+            start[axis] -= begin;
+            return piece;
         }
         begin += n;
     }
     return 0;
+}
+
+/* A slice of a slice, or of one piece of a concatenate, and so on down: all at once, since chains of them are as long as loops. */
+static Id slice_below(const Fold *f, Id x)
+{
+    const Graph *g = f->g;
+    int64_t start[MAX_RANK], step[MAX_RANK], inner;
+    const int rank = f->type->rank;
+    for (int d = 0; d < rank; d++) {
+        if (!node_const(g, f->in[1 + d], &start[d]))
+            return 0;
+        step[d] = f->attr[d];
+    }
+    for (Id below = x;; x = below) {
+        if (node_at(g, x)->op == OP_concatenate)
+            below = piece_below(g, x, start, step, f->type->shape);
+        else
+            below = node_at(g, x)->op == OP_slice ? node_in(g, x)[0] : 0;
+        for (int d = 0; below && node_at(g, x)->op == OP_slice && d < rank; d++)
+            if (!node_const(g, node_in(g, x)[1 + d], &inner) || __builtin_mul_overflow(step[d], node_attr(g, x)[d], &inner))
+                below = 0;
+        if (!below)
+            break;
+        for (int d = 0; node_at(g, x)->op == OP_slice && d < rank; d++) {
+            node_const(g, node_in(g, x)[1 + d], &inner);
+            start[d] = inner + start[d] * node_attr(g, x)[d];
+            step[d] *= node_attr(g, x)[d];
+        }
+    }
+    return x == f->in[0] ? 0 : graph_slice_const(f->g, x, start, step, f->type->shape);
 }
 
 /* A slice of what lies between the margins. */
@@ -262,17 +272,14 @@ static Id fold_slice(const Fold *f)
     if (box_is_all(f->g, &box, node_shape(f->g, x)))
         return x;
     switch ((int)node_at(f->g, x)->op) {
-    case OP_slice: {
-        Id r = slice_of_slice(f, x);
+    case OP_slice:
+    case OP_concatenate: {
+        Id r = slice_below(f, x);
         return r ? r : unit_steps(f);
     }
     case OP_broadcast: return slice_of_broadcast(f, x);
     case OP_update: {
         Id r = slice_of_update(f, x);
-        return r ? r : unit_steps(f);
-    }
-    case OP_concatenate: {
-        Id r = slice_of_concatenate(f, x);
         return r ? r : unit_steps(f);
     }
     case OP_pad: {

@@ -4,7 +4,8 @@
 #include "opt/plan.h"
 
 enum {
-    MOST_PIECES = 64,
+    MOST_PIECES = 1024,
+    FLAT_PIECES = 64,            /* of a slice that other slices may be made of: more would become more with every step of a loop (joined.c) */
     FEW_PIECES = 3,
     SMALL = 64, MIDDLE = 16384,  /* elements from which on few and more pieces are worth their kernels; smaller arrays are in cache */
     PIECE = 1536,                /* ... of a piece, on average, where there are more */
@@ -38,10 +39,11 @@ static bool has_pieces(const Pass *p, Id id) { return node_at(p->g, id)->op == O
 /* deep: of pieces' pieces, too. */
 static Id slice_joined(Graph *g, Id c, const int64_t *start, const int64_t *step, const Dim *shape, bool deep)
 {
-    Id piece[MOST_PIECES];
     int r = node_at(g, c)->rank, n = 0, axis = (int)node_attr(g, c)[0];
     int64_t at = 0, first[MAX_RANK];
-    if (step[axis] != 1 || !shape[axis]) return 0;
+    if (step[axis] != 1 || !shape[axis] || node_at(g, c)->nin > MOST_PIECES) return 0;
+    Id *piece = arena_alloc(g->arena, sizeof *piece * node_at(g, c)->nin);
+    if (!piece) return 0;
     memcpy(first, start, sizeof(int64_t) * (size_t)r);
     int64_t from = start[axis], to = from + shape[axis];
     for (int i = 0; i < node_at(g, c)->nin; i++) {
@@ -52,7 +54,6 @@ static Id slice_joined(Graph *g, Id c, const int64_t *start, const int64_t *step
             memcpy(box, shape, sizeof(Dim) * (size_t)r);
             box[axis] = high - low;
             first[axis] = low - at;
-            if (n == MOST_PIECES) return 0;
             Id inner = deep && node_at(g, x)->op == OP_concatenate ? slice_joined(g, x, first, step, box, deep) : 0;
             if (!(piece[n++] = inner ? inner : graph_slice_const(g, x, first, step, box))) return 0;
         }
@@ -79,7 +80,7 @@ static int count_pieces(const Graph *g, Id x)
 
 Id slice_of_pieces(Graph *g, Id c, const int64_t *start, const int64_t *step, const Dim *shape)
 {
-    return slice_joined(g, c, start, step, shape, count_pieces(g, c) <= MOST_PIECES);
+    return node_at(g, c)->nin > FLAT_PIECES ? 0 : slice_joined(g, c, start, step, shape, count_pieces(g, c) <= FLAT_PIECES);
 }
 
 /* Whether x can be had in parts without being stored whole: no result of a reduction, a scan or a product that goes on in its kernel. */
@@ -141,10 +142,10 @@ static bool worth_parts(const Graph *g, Id x)
 static Id of_pieces(Pass *p, Op op, const Id *in, int nin, Dtype dtype, int of)
 {
     Graph *g = p->g;
-    Id piece[MOST_PIECES], part[4], c = in[of];
+    Id part[4], c = in[of], *piece = arena_alloc(g->arena, sizeof *piece * node_at(g, c)->nin);
     int n = node_at(g, c)->nin, axis = (int)node_attr(g, c)[0];
     int64_t at = 0;
-    if (n > MOST_PIECES) return 0;
+    if (!piece || n > MOST_PIECES) return 0;
     for (int j = 0; j < nin; j++) if (!has_parts(p, in[j])) return 0;
     for (int i = 0; i < n; i++) {
         int64_t extent = node_shape(g, node_in(g, c)[i])[axis];
@@ -177,13 +178,14 @@ static Id combine(Graph *g, Op op, const Id *piece, int n, Dtype dtype)
 static Id reduce_pieces(Pass *p, Op op, Id x, const int64_t *attr)
 {
     Graph *g = p->g;
-    Id piece[MOST_PIECES];
     Op with = monoid_info[op_info[op].monoid].combine;
     if (!has_pieces(p, x)) {
         Id r = reduce_unit(g, op, x, attr);
         return r || g->err->kind ? r : graph_reduce(g, op, x, (uint64_t)attr[0], 0);
     }
     int n = node_at(g, x)->nin, axis = (int)node_attr(g, x)[0], kept = 0;
+    Id *piece = arena_alloc(g->arena, sizeof *piece * (size_t)n);
+    if (!piece) return 0;
     for (int i = 0; i < n; i++) if (!(piece[i] = reduce_pieces(p, op, node_in(g, x)[i], attr))) return 0;
     if (attr[0] >> axis & 1) return combine(g, with, piece, n, (Dtype)node_at(g, piece[0])->dtype);
     for (int d = 0; d < axis; d++) kept += !(attr[0] >> d & 1);

@@ -2,6 +2,8 @@
 #include <string.h>
 #include "opt/grouping.h"
 
+enum { MOST_PIECES = 64 };       /* in one kernel: what it takes to compile grows with their square, and kernels of so many are alike */
+
 typedef struct {
     Grouping *gr;
     Id buffer;
@@ -33,7 +35,8 @@ static bool place_value(Place *p, Id v, const Box *box)
         uint32_t low = s.low > p->floor ? s.low : p->floor;
         n = s.best >= p->floor && !before ? s.best : 0;
         if (!n || !scan_may_join(&s, n, own_axis)) {
-            n = scan_group(&s, low, 0, gr->info[v].group != 0);
+            bool full = p->last >= low && gr->groups.at[p->last].roots.len >= MOST_PIECES;
+            n = scan_group(&s, low, 0, gr->info[v].group != 0 || full);
             identity_axes(own_axis);
         }
         if (!n) return false;

@@ -95,6 +95,8 @@ Id dot_of_bytes(Graph *g, Id a, Id b);
 Id reduce_unit(Graph *g, Op op, Id x, const int64_t *attr);
 /* A slice of a concatenate c, step 1 along its axis: of the pieces that it meets (pieces.c); 0: there is no such form. */
 Id slice_of_pieces(Graph *g, Id c, const int64_t *start, const int64_t *step, const Dim *shape);
+/* A graph of live nodes with chains of concatenates and slices as one concatenate of slices (joined.c), or the same graph; NULL with an error. */
+const Graph *join_once(Arena *a, const Graph *g);
 /* A graph of live nodes with what is done elementwise to concatenates done to their pieces (pieces.c), or the same graph; NULL with an error. */
 Graph *take_apart(Arena *a, Graph *g);
 /* The numbers of two host functions: where a mask is true, and the elements of a vector there (host.c). */

@@ -311,12 +311,14 @@ static Id rebuild(Pass *p, Id id)
     return graph_reshape(p->g, simplified(p, id, in, over), node_shape(p->old, id), n->rank);
 }
 
-Graph *simplify(Arena *a, const Graph *old, const Target *target, const PlanInput *in)
+Graph *simplify(Arena *a, const Graph *graph, const Target *target, const PlanInput *in)
 {
-    Graph *g = graph_new(a);
+    const Graph *old = join_once(a, graph);
+    Graph *g = old ? graph_new(a) : NULL;
+    if (!g) return NULL;
     Pass p = { old, g, arena_alloc(a, sizeof(Id) * old->nodes.len), arena_alloc(a, old->nodes.len),
                arena_alloc(a, sizeof(uint32_t) * old->nodes.len), arena_alloc(a, sizeof(Id) * old->nodes.len), target, in };
-    if (!g || !p.map || !p.live || !p.uses || !p.user) return NULL;
+    if (!p.map || !p.live || !p.uses || !p.user) return NULL;
     g->limit = UINT32_MAX;
     mark_live(&p);
     graph_mapped_inputs(g, old, p.map);

@@ -76,13 +76,30 @@ static void places(Graph *g)
     graph_output(g, x);
 }
 
+static Id rows(Graph *g, Id x, int64_t from, int64_t n) { return graph_slice_const(g, x, (int64_t[]){ from, 0 }, (int64_t[]){ 1, 1 }, (Dim[]){ n, node_shape(g, x)[1] }); }
+
+/* Steps that take a row off and put one on, and steps that put one more on. */
+static void chains_of(Graph *g, int64_t steps)
+{
+    Id x = input(g, steps + 1, 3), u = x, all = rows(g, x, 0, 1);
+    for (int64_t i = 0; i < steps; i++) {
+        Id first = rows(g, u, 0, 1), next = graph_unary(g, OP_exp, rows(g, x, i, 1));
+        u = graph_concatenate(g, (Id[]){ rows(g, u, 1, steps), graph_binary(g, OP_add, first, first) }, 2, 0);
+        all = graph_concatenate(g, (Id[]){ all, next }, 2, 0);
+    }
+    graph_output(g, u);
+    graph_output(g, all);
+}
+
+static void chains(Graph *g) { chains_of(g, 6); }
+
 /* ---- with and without memory ---- */
 
 enum { INTO_FIRST = 1, CHECKED = 2 };      /* output 0 goes into input 0; the kernels check bounds */
 typedef struct { const char *name; void (*build)(Graph *g); int how; } Case;
 static const Case cases[] = {
     { "softmax", softmax, 0 }, { "dot_relu", dot_relu, 0 }, { "updates", updates, INTO_FIRST }, { "updates checked", updates, CHECKED },
-    { "split_reductions", split_reductions, 0 }, { "places", places, 0 },
+    { "split_reductions", split_reductions, 0 }, { "places", places, 0 }, { "chains", chains, 0 },
 };
 
 /* Inputs are Fortran-ordered every second time, so that copies and transposes are planned too. */
@@ -141,10 +158,38 @@ static void test_case(const Case *c, bool fortran)
     arena_free(a);
 }
 
+/* Nodes, and bytes of the plan, of chains of so many steps: what there is to do. */
+static size_t chain_work(int64_t steps, uint32_t *nodes, uint32_t *simplified)
+{
+    Err err = { 0 };
+    Arena *a = arena_new(&err);
+    Graph *g = graph_new(a);
+    chains_of(g, steps);
+    *nodes = g->nodes.len;
+    size_t before = arena_used(a);
+    Plan *p = plan(a, g, 0, false);
+    CHECK(p && err.kind == ERR_NONE && p->workspace == 0 && p->kernels.len <= 12 && p->launches.len <= (uint64_t)steps / 20 + 12);
+    *simplified = p ? p->graph->nodes.len : 0;
+    size_t bytes = arena_used(a) - before;
+    arena_free(a);
+    return bytes;
+}
+
+/* Twice the steps are twice the work, and no step is in memory. */
+static void test_chains_are_linear(void)
+{
+    uint32_t nodes, simplified, more, more_simplified;
+    size_t bytes = chain_work(1000, &nodes, &simplified), more_bytes = chain_work(2000, &more, &more_simplified);
+    CHECK(nodes < 16 * 1000 && more < 2.1 * nodes);
+    CHECK(simplified < 16 * 1000 && more_simplified < 2.1 * simplified);
+    CHECK(more_bytes < 2.3 * (double)bytes);
+}
+
 int main(void)
 {
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         for (int fortran = 0; fortran < 2; fortran++) test_case(&cases[k], fortran);
+    test_chains_are_linear();
     printf(failures ? "%d failures\n" : "ok\n", failures);
     return failures != 0;
 }

@@ -33,7 +33,7 @@ REFUSED = ("depends on data", "cannot tell while tracing", "reshaped or flattene
            "an array that NumPy made of numbers alone", "computed from a large captured array")
 # And of programs with arrays whose size is data: a size as a condition.
 SIZED = re.compile(r"\[[^]]*[<>]|unique|nonzero|argwhere|repeat|compress|extract|bincount|trim_zeros|1d\(")
-REFUSED_SIZES = ("the result of less(int64(), int64())", "the result of equal(int64(), int64())", "the result of less_equal(int64(), int64())")
+REFUSED_SIZES = ("the result of not_equal(int64(), int64())", "the result of less(int64(), int64())", "the result of equal(int64(), int64())", "the result of less_equal(int64(), int64())")
 CREATION = re.compile(r"np\.(zeros|ones|full|arange|array|indices|eye)\(")           # whose arrays are the traced function's
 LIMIT = 5000                                                # elements of an array
 # (Bits are looked at without signs of zeros: which zero a sort puts first is NumPy's affair.)

@@ -11,7 +11,7 @@ from .manip import ravel
 
 implements = _core.implements
 MODES = ("valid", "same", "full")
-TAPS, TESTS = 32, 9     # the longest vector that generated code slides; the most elements it looks for: NumPy compares with each up to 9, too
+TAPS, TESTS = 32, 9     # the longest vector that generated code slides; the most elements it looks for (NumPy compares with each up to 9)
 
 
 # ---- convolve, correlate ----

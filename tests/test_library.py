@@ -80,6 +80,6 @@ def test_slid_vectors(dtype, n, m):
 @pytest.mark.parametrize("invert", [False, True])
 def test_isin_of_few(tests, invert):
     x = np.random.default_rng(0).integers(0, 12, (5, 10))
-    for a in (x, x.T, x.astype("float32"), x.astype("uint8"), x > 5, x[:0]):
+    for a in (x, x.T, x.astype("float32"), x.astype("uint8"), x > 5, x[:0], np.array(2), np.float32(2)):
         check(lambda a: np.isin(a, tests, invert=invert), a)
         check(lambda a, t: np.isin(a, t, invert=invert), a, np.asarray(tests))

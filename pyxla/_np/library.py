@@ -146,7 +146,7 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
         tests = ravel(tests)
         found = [np.equal(element, tests[k]) for k in range(tests.size)]
         r = functools.reduce(np.logical_or, found, _core.full(element.shape, BOOL, False))
-        r = np.logical_not(r) if invert else r
+        r = _core.reshape(np.logical_not(r) if invert else r, element.shape)      # (0-d: an array)
     else:
         r = whole(np.isin, keywords)((element, tests), ((BOOL, element.shape),))[0]
     return _core.copy(r, True)                          # NumPy reshapes a vector, whatever the order of the axes of element

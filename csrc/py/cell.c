@@ -88,7 +88,7 @@ void cell_lay_out(Cell *c, Layout layout)
 {
     const Node *n = node_at(c->trace->graph, c->node);
     c->layout = n->rank < 2 ? LAYOUT_C : layout;
-    if (c->layout != LAYOUT_C && (n->op == OP_broadcast || op_info[n->op].kind == KIND_SOURCE))
+    if (c->layout != LAYOUT_C && (n->op == OP_broadcast || (op_info[n->op].kind == KIND_SOURCE && n->op != OP_input)))
         trace_unordered(c->trace, c->node);               /* one number, which has no order for the plan to follow */
 }
 

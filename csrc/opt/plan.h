@@ -105,6 +105,11 @@ void host_set_selection(int64_t positions, int64_t selected);
 Id host_selected(Graph *g, const Id *in, int nin);
 /* taps.c: the reduce_sum node as a sum of slices, if it is over a window of a few elements; else 0. */
 Id sum_of_taps(Graph *g, Id sum);
+/* ---- variance.c ---- */
+/* A variance over axes that include the last one as sums; 0: it stays as it is. in: layouts of the graph's inputs, NULL: all in C order. */
+Id variance(Graph *g, Id x, const int64_t *attr, const Target *target, const PlanInput *in);
+/* A reduction over the axes of a variance of the same value, if that goes by blocks: from the reductions of the blocks; 0: it does not, or has no such form. */
+Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Target *target, const PlanInput *in);
 /* ---- reshapes.c: reshapes that are no index maps; in: layouts of the graph's inputs, NULL: all in C order ---- */
 /* Whether graph input `id` lies in C order without gaps. */
 bool input_in_order(const Graph *g, const PlanInput *in, Id id);

@@ -135,8 +135,9 @@ int native_lanes(const Lower *l)
 
 int choose_vector(const Lower *l)
 {
-    int best = -1;
+    int best = -1, results = 0;
     double best_score = 0;
+    for (uint32_t t = 0; t < l->survey->terms.len; t++) results += l->survey->terms.at[t].row && l->survey->terms.at[t].kind == TERM_STORE;
     for (int i = 0; i < l->nloops; i++) {
         if ((l->gp->scan || l->gp->inner) && l->loop[i].reduced) continue;
         double score = 0.01;
@@ -146,7 +147,8 @@ int choose_vector(const Lower *l)
             lower_steps(l, term->buffer, term->map, step, &off);
             int64_t s = step[l->loop[i].domain];
             int item = dtype_info[term->dtype].bytes;
-            score += (term->kind == TERM_STORE ? 2 : 1) * (s == item ? 1 : s == 0 ? 0.7 : s == -item ? 0.8 : 0.1);
+            double weight = term->kind == TERM_LOAD ? 1 : term->row ? 2.0 / results : 2;     /* stores of rows' results count as one */
+            score += weight * (s == item ? 1 : s == 0 ? 0.7 : s == -item ? 0.8 : 0.1);
         }
         int64_t native = native_lanes(l);
         double filled = l->loop[i].extent >= native ? 1 : (double)l->loop[i].extent / (double)native;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "opt/plan.h"
 
-typedef struct { const Graph *old; Graph *g; Id *map; bool *live; uint32_t *uses; Id *user; const Target *target; const PlanInput *in; } Pass;
+typedef struct { const Graph *old; Graph *g; Id *map; bool *live; uint32_t *uses; Id *user, *varied; const Target *target; const PlanInput *in; } Pass;
 
 static void mark_live(Pass *p)
 {
@@ -12,12 +12,14 @@ static void mark_live(Pass *p)
     for (uint32_t i = 0; i < o->outputs.len; i++) p->live[o->outputs.at[i]] = true, p->uses[o->outputs.at[i]]++;
     for (uint32_t i = 0; i < o->checks.len; i++) p->live[o->checks.at[i]] = true;
     for (Id id = o->nodes.len - 1; id > 0; id--)
-        if (p->live[id])
+        if (p->live[id]) {
+            if (node_at(o, id)->op == OP_reduce_var) p->varied[node_in(o, id)[0]] = id;
             for (int i = 0; i < node_at(o, id)->nin; i++) {
                 p->live[node_in(o, id)[i]] = true;
                 p->uses[node_in(o, id)[i]]++;
                 p->user[node_in(o, id)[i]] = id;
             }
+        }
 }
 
 enum {
@@ -112,30 +114,6 @@ static bool is_convolution(const Pass *p, Id id, Id b)
     return node_at(p->g, b)->op == OP_window;
 }
 
-/* The variance over axes that include the last one: two sums over the same row, which one kernel reads from cache. */
-static Id var_by_rows(Graph *g, Id x, const int64_t *attr)
-{
-    int r = node_at(g, x)->rank, last = r - 1;
-    Dtype dt = node_at(g, x)->dtype;
-    Dim shape[MAX_RANK], kept[MAX_RANK];
-    memcpy(shape, node_shape(g, x), sizeof(Dim) * (size_t)r);
-    while (last > 0 && shape[last] == 1) last--;
-    if (last >= 0 && !(attr[0] >> last & 1) && shape[last] != 1) return 0;
-    double n = 1, ddof;
-    memcpy(&ddof, &attr[1], sizeof ddof);
-    for (int d = 0; d < r; d++) {
-        kept[d] = attr[0] >> d & 1 ? 1 : shape[d];
-        if (attr[0] >> d & 1) n *= (double)shape[d];
-    }
-    Id sum = graph_reduce(g, OP_reduce_sum, x, (uint64_t)attr[0], 0);
-    Id count = graph_number(g, dt, n), free = graph_number(g, dt, n - ddof > 0 ? n - ddof : 0);
-    Id mean = graph_binary(g, OP_divide, sum, graph_broadcast(g, count, node_shape(g, sum), node_at(g, sum)->rank));
-    Id wide = graph_broadcast(g, graph_reshape(g, mean, kept, r), shape, r);
-    Id d = graph_binary(g, OP_subtract, x, wide);
-    Id m2 = graph_reduce(g, OP_reduce_sum, graph_binary(g, OP_multiply, d, d), (uint64_t)attr[0], 0);
-    return graph_binary(g, OP_divide, m2, graph_broadcast(g, free, node_shape(g, m2), node_at(g, m2)->rank));
-}
-
 /* The scalar that a node is a broadcast of, or 0. */
 static Id scalar_of(const Graph *g, Id id)
 {
@@ -203,17 +181,6 @@ Id reduce_unit(Graph *g, Op op, Id x, const int64_t *attr)
     return graph_reshape(g, x, shape, kept);
 }
 
-/* A variance over axes of length 1: the deviation is x - x, which is NaN where x is not finite. */
-static Id var_unit(Graph *g, Id x, const int64_t *attr)
-{
-    Id d = graph_binary(g, OP_subtract, x, x), m2 = reduce_unit(g, OP_reduce_sum, graph_binary(g, OP_multiply, d, d), attr);
-    if (!m2) return 0;
-    double ddof;
-    memcpy(&ddof, &attr[1], sizeof ddof);
-    Id free = graph_number(g, (Dtype)node_at(g, x)->dtype, ddof < 1 ? 1 - ddof : 0);
-    return graph_binary(g, OP_divide, m2, graph_broadcast(g, free, node_shape(g, m2), node_at(g, m2)->rank));
-}
-
 /* fma=True: a product that only this sum uses is not rounded. A rule of the graph, so it depends on nothing but the program. */
 static Id multiply_add(Pass *p, Id id, const Id *in)
 {
@@ -275,6 +242,13 @@ static Id taps(Graph *g, const Node *n, Id x, const int64_t *attr, Id r)
     return sum || g->err->kind ? sum : r;
 }
 
+/* Whether a reduction of the old graph is over what a variance runs over as well. */
+static bool is_beside_variance(const Pass *p, Id id)
+{
+    Id var = p->varied[node_in(p->old, id)[0]];
+    return var && node_attr(p->old, var)[0] == node_attr(p->old, id)[0];
+}
+
 /* Node `id` with these inputs and attributes. */
 static Id simplified(Pass *p, Id id, const Id *in, const int64_t *attr)
 {
@@ -289,9 +263,10 @@ static Id simplified(Pass *p, Id id, const Id *in, const int64_t *attr)
     if (n->op == OP_dot && !r && p->target && p->target->vnni) r = dot_of_bytes(g, in[0], in[1]);
     if (n->op == OP_reduce_sum) r = sum_of_products(p, id, in[0]);
     if (n->op == OP_reduce_sum && !r) r = sum_of_zeros(g, in[0], attr);
+    if (op_info[n->op].kind == KIND_REDUCE && !r && is_beside_variance(p, id)) r = reduce_beside_variance(g, n->op, in[0], attr, p->target, p->in);
     if ((n->op == OP_reduce_sum || n->op == OP_dot) && (p->uses[id] != 1 || !p->user[id] || node_at(p->old, p->user[id])->op != OP_reduce_sum)) r = taps(g, n, in[0], attr, r);
     if (!r && op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
-    if (n->op == OP_reduce_var && !(r = var_unit(g, in[0], attr))) r = var_by_rows(g, in[0], attr);
+    if (n->op == OP_reduce_var) r = variance(g, in[0], attr, p->target, p->in);
     if (n->op == OP_pad) r = pad_pieces(g, in[0], in[1], attr);
     if (n->op == OP_gather) r = host_selected(g, in, n->nin);
     if (r || g->err->kind) return r;
@@ -317,8 +292,9 @@ Graph *simplify(Arena *a, const Graph *graph, const Target *target, const PlanIn
     Graph *g = old ? graph_new(a) : NULL;
     if (!g) return NULL;
     Pass p = { old, g, arena_alloc(a, sizeof(Id) * old->nodes.len), arena_alloc(a, old->nodes.len),
-               arena_alloc(a, sizeof(uint32_t) * old->nodes.len), arena_alloc(a, sizeof(Id) * old->nodes.len), target, in };
-    if (!p.map || !p.live || !p.uses || !p.user) return NULL;
+               arena_alloc(a, sizeof(uint32_t) * old->nodes.len), arena_alloc(a, sizeof(Id) * old->nodes.len),
+               arena_alloc(a, sizeof(Id) * old->nodes.len), target, in };
+    if (!p.map || !p.live || !p.uses || !p.user || !p.varied) return NULL;
     g->limit = UINT32_MAX;
     mark_live(&p);
     graph_mapped_inputs(g, old, p.map);

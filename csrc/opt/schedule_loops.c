@@ -138,6 +138,7 @@ int choose_vector(const Lower *l)
     int best = -1, results = 0;
     double best_score = 0;
     for (uint32_t t = 0; t < l->survey->terms.len; t++) results += l->survey->terms.at[t].row && l->survey->terms.at[t].kind == TERM_STORE;
+    if (extents(l, true) < 2 * native_lanes(l)) results = 1;     /* lanes of so short a row are better not joined, for each of several results */
     for (int i = 0; i < l->nloops; i++) {
         if ((l->gp->scan || l->gp->inner) && l->loop[i].reduced) continue;
         double score = 0.01;

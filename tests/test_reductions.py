@@ -161,6 +161,17 @@ def test_errors_of_few_terms_beside_numpys(dtype, how):
             assert mine <= 1.1 * pairwise, n
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [65, 72, 80, 100, 127, 130, 4100, 5000, 5400, 10000])
+def test_no_block_rounds_where_the_whole_does(dtype, n):
+    """Numbers of one size: a block's sum is smaller than the whole by a place at least."""
+    x = (1 + np.random.default_rng(n).random((min(8000, 8_000_000 // n), n))).astype(dtype)
+    exact = x.astype(np.longdouble).sum(1)
+    pairwise, rows, columns = (float(np.sqrt(np.mean(np.square(sums - exact)))) for sums in (
+        x.sum(1), pyxla.jit(lambda x: x.sum(1))(x), pyxla.jit(lambda x: x.sum(0))(np.ascontiguousarray(x.T))))
+    assert rows <= 1.05 * pairwise and columns <= 1.05 * pairwise
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 9, 31, 33, 127, 130, 1000])
 def test_sums_by_columns_of_any_length(n):
     """Spans, an odd last row, rows of no lanes; some states side by side; zeros keep NumPy's sign."""

@@ -3,7 +3,8 @@
 #pragma once
 #include "opt/lower.h"
 
-/* Iterations of a loop that adds up floats, between roundings to the wider state: gen/spans.c takes them in two chains of eight. */
+/* Iterations of a loop that adds up floats, between roundings to the wider state: gen/spans.c takes them in two chains of eight. Up to twice as many rows
+ * are one block: of a few more than one block its sum would round where that of all does. */
 enum { SUM_TRIPS = 64, ROW_BLOCK = SUM_TRIPS };
 
 enum {

@@ -84,6 +84,24 @@ def functions(np, nn=None):
     return types.SimpleNamespace(**_source(np, nn))
 
 
+def jax_nn(jax):
+    """The convolutions of `_source` in JAX."""
+    def conv(x, w, stride=1, padding=0):
+        return jax.lax.conv_general_dilated(x, w, (stride, stride), [(padding, padding)] * 2)
+
+    def max_pool(x, size):
+        window = (1, 1, size, size)
+        return jax.lax.reduce_window(x, -jax.numpy.inf, jax.lax.max, window, window, "VALID")
+
+    return types.SimpleNamespace(conv=conv, max_pool=max_pool)
+
+
+def torch_functions(torch):
+    """The same functions on torch's tensors, for those that need nn."""
+    nn = types.SimpleNamespace(conv=torch.nn.functional.conv2d, max_pool=torch.nn.functional.max_pool2d)
+    return functions(types.SimpleNamespace(maximum=torch.clamp_min), nn)
+
+
 def rows(np):
     """(name, function's name, arguments, floating-point operations, whether it needs nn)"""
     rng = np.random.default_rng(3)

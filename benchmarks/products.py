@@ -123,29 +123,39 @@ def best_times(calls, seconds):
 
 
 def contenders(jax, torch):
-    """(name, a function's namespace and nn to its call) of the whole functions."""
+    """(name, a whole function's name, its arguments and whether it needs nn to its call)"""
     import numpy as np
 
     import pyxla
+    from benchmarks import networks
+
+    ours = networks.functions(np, pyxla.nn)
+    theirs = networks.functions(jax.numpy, networks.jax_nn(jax)) if jax else None
 
     def plain(f, args):
         return lambda: f(*args)
 
-    def compiled(f, args):
-        return plain(pyxla.jit(f), args)
+    def compiled(fn, args, needs_nn):
+        return plain(pyxla.jit(getattr(ours, fn)), args)
 
-    def jaxed(f, args):
-        jitted, args = jax.jit(f), jax.tree.map(jax.numpy.asarray, args)
+    def numpys(fn, args, needs_nn):
+        return plain(getattr(ours, fn), args)
+
+    def jaxed(fn, args, needs_nn):
+        jitted, args = jax.jit(getattr(theirs, fn)), jax.tree.map(jax.numpy.asarray, args)
         return lambda: jax.block_until_ready(jitted(*args))
 
-    def torched(f, args):
-        return plain(torch.compile(f), args)
+    def torched(fn, args, needs_nn):
+        if not needs_nn:
+            return plain(torch.compile(getattr(ours, fn)), args)
+        call = plain(torch.compile(getattr(networks.torch_functions(torch), fn)), [torch.from_numpy(a) for a in args])
+        return torch.no_grad()(call)
 
-    found = [("pyxla", np, compiled), ("NumPy", np, plain)]
+    found = [("pyxla", compiled), ("NumPy", numpys)]
     if jax:
-        found.append(("JAX", jax.numpy, jaxed))
+        found.append(("JAX", jaxed))
     if torch:
-        found.append(("torch", np, torched))
+        found.append(("torch", torched))
     return found
 
 
@@ -153,7 +163,6 @@ def run_networks(options, library, jax, points):
     """The table of whole functions."""
     import numpy as np
 
-    import pyxla
     from benchmarks import networks
 
     torch = None
@@ -166,13 +175,12 @@ def run_networks(options, library, jax, points):
     for name, fn, args, flops, needs_nn in networks.rows(np):
         if options.only and options.only not in name:
             continue
-        some = [c for c in among if c[1] is np and c[0] != "torch" or not needs_nn]
-        calls = [call(getattr(networks.functions(module, pyxla.nn), fn), args) for _, module, call in some]
+        calls = [call(fn, args, needs_nn) for _, call in among]
         peak = 2e-9 * library.fma_f32(0.02)
         times = best_times(calls, options.seconds)
         line = f"{name:28}{1e-9 * flops / times[0]:9.1f}{1e-9 * flops / times[0] / peak:9.2f}{1e6 * times[0]:14.1f}{'':>7}"
         print(line + "".join(f"{1e6 * t:14.1f}{t / times[0]:7.2f}" for t in times[1:]), flush=True)
-        points += [(c[0], name, flops / networks.size(args), 1e-9 * flops / t) for c, t in zip(some, times, strict=True)]
+        points += [(c[0], name, flops / networks.size(args), 1e-9 * flops / t) for c, t in zip(among, times, strict=True)]
 
 
 def draw(file, points, library):

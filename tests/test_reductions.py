@@ -269,3 +269,39 @@ def test_counts(n):
 def test_a_mean_of_bools_counts():
     plan = pyxla.jit(lambda x: (x > 0).mean()).lower(np.ones(100)).compile().plan
     assert "sum i64" in plan and "sum f64" not in plan
+
+
+@pytest.mark.parametrize("columns", [600, 1100, 2500])
+def test_bands_of_rows_from_memory(columns):
+    """Narrow elements of more than the caches hold: bands of rows over wide blocks of columns, the last of either cut off."""
+    rows = 20_000_003 // columns
+    rng = np.random.default_rng(columns)
+    x, w = rng.integers(-100, 100, (rows, columns)).astype(np.int8), rng.standard_normal(rows).astype("f")
+
+    @pyxla.jit
+    def sums(x, w):
+        x = x.astype(np.float32)
+        return (x * w[:, None]).sum(0), w @ x, 2 * np.sqrt(np.abs(x)).sum(0) + 1
+
+    weighted, product, roots = sums(x, w)
+    exact = w.astype("d") @ x
+    for got in (weighted, product):
+        np.testing.assert_allclose(got, exact, rtol=1e-6, atol=1e-5 * np.abs(exact).max())
+    np.testing.assert_allclose(roots, 2 * np.sqrt(np.abs(x), dtype="f").sum(0, dtype="d") + 1, rtol=3e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("columns", [2, 3, 4, 5, 8])
+def test_loops_over_short_rows(dtype, columns):
+    """Rows of a part of a vector that several loops run over go side by side: no row sees its neighbours, and the last vector is cut off."""
+    def softmax(x):
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    x = sample((1003, columns), dtype, 1)
+    x[3, 0], x[7, 1], x[1002, -1] = np.nan, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        for f in (softmax, lambda x: x - x.mean(-1, keepdims=True), lambda x: (x.max(-1), x / np.sqrt((x * x).sum(-1, keepdims=True)), x.argmax(-1))):
+            check(f, x, rtol=1e-6 if dtype == "float32" else 1e-14)
+            check(f, np.asfortranarray(x)[::2], rtol=1e-6 if dtype == "float32" else 1e-14)
+        check(lambda a, b: (softmax(a @ b), (a @ b).max(-1)), sample((40, columns, columns), dtype, 2), sample((40, columns, columns), dtype, 3), rtol=1e-4 if dtype == "float32" else 1e-13)

@@ -41,6 +41,13 @@ static bool is_state(const Kernel *k, uint32_t val)
     return v->kind == VAL_STATE || (v->kind == VAL_OP && v->op == OP_cast && is_state(k, v->a));
 }
 
+/* Whether a FOR has no more iterations than a span. */
+static bool is_span(const Kernel *k, const Stmt *loop)
+{
+    Size block = k->axes.at[loop->axis].block;
+    return loop->part == PART_WITHIN && !loop->lanes && block.arg < 0 && block.lit <= SPAN;
+}
+
 bool state_in_spans(const Gen *g, uint32_t state)
 {
     const Kernel *k = g->k;
@@ -49,16 +56,20 @@ bool state_in_spans(const Gen *g, uint32_t state)
     if (m.monoid != MONOID_sum || (m.dtype != DT_float32 && m.dtype != DT_float64)) return false;
     const bool *reads = find_readers(g, state);
     uint32_t end = 0;                          /* of the FORs around its REDUCEs, INIT outside */
+    bool longer = false;
     for (uint32_t i = 0; reads && i < k->stmts.len; i++) {
         const Stmt *s = &at[i];
         if (s->kind == STMT_REDUCE && s->a == state && is_state(k, s->b)) return false;
-        if (s->kind == STMT_FOR && for_contains(g, s, STMT_REDUCE, state) && !for_contains(g, s, STMT_INIT, state) && s->end > end) end = s->end;
+        if (s->kind == STMT_FOR && for_contains(g, s, STMT_REDUCE, state) && !for_contains(g, s, STMT_INIT, state)) {
+            longer |= !is_span(k, s);
+            end = s->end > end ? s->end : end;
+        }
         if (i >= end) continue;
         if (s->kind == STMT_STORE && (reads[s->b] || index_reads(&k->accesses.at[s->a], reads))) return false;
         if (s->kind == STMT_REDUCE && (reads[s->b] || reads[s->c] || reads[s->d])) return false;
         if (s->kind == STMT_CHECK && reads[s->a]) return false;
     }
-    return reads != NULL;
+    return reads && longer;
 }
 
 /* What a sum starts from: x + -0.0 is x, which costs nothing. */

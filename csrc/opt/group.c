@@ -439,7 +439,7 @@ static bool reduces_in(Grouping *gr, const Scan *s, uint32_t over, const int8_t 
     if (gp->nvals + s->ops > GROUP_VALS || gp->tiles) return false;
     if (gp->inner) return red == (mask == all ? gp->inner : gp->reduced & ~gp->inner) && mask != (all & ~gp->reduced) && nest_takes(s, s->best, mask);
     if (mask != all) return nest_begin(gr, s, s->best, mask, red, id);
-    return !gp->scan && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp) && !after_is_packed_inside(gr, gp->dot)))
+    return !gp->scan && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp) && !after_is_apart(gr, gp->dot)))
         && !(gp->closed && scan_phase(s, s->best));
 }
 

@@ -57,6 +57,6 @@ bool group_place(Grouping *gr, Id id);
 uint32_t after_rows(const Grouping *gr, Id id);
 /* Puts product `id` into the group of its left operand's rows, if it can read the right one there. */
 bool after_join(Grouping *gr, Id id, bool *joined);
-/* Whether few rows use the large right operand of `dot` once, so that it is packed in the product's own launch, some columns at a time: no row is there as
- * a whole before the end, and what is reduced along the rows is a launch of its own. */
-bool after_is_packed_inside(const Grouping *gr, Id dot);
+/* Whether what is reduced along the rows of product `dot` is a launch of its own. Few rows use its large right operand once: that is packed in the
+ * product's launch, some columns at a time, and no row is there as a whole before the end. Or many small products are made in registers. */
+bool after_is_apart(const Grouping *gr, Id dot);

@@ -41,7 +41,8 @@ bool scan_lies_across(const Scan *s)
         int p = lies_along(s, &s->leaves.at[i]);
         for (uint32_t k = i + 1; k < s->leaves.len && p >= 0; k++) {
             int q = lies_along(s, &s->leaves.at[k]);
-            if (q >= 0 && q != p && (conflicts(step_along(s, &s->leaves.at[i], q)) || conflicts(step_along(s, &s->leaves.at[k], p)))) return true;
+            int64_t far = q < 0 || q == p ? 0 : step_along(s, &s->leaves.at[i], q), near = far ? step_along(s, &s->leaves.at[k], p) : 0;
+            if (near && (conflicts(far) || conflicts(near))) return true;          /* one of them a vector: the loops go along the other */
         }
     }
     return false;

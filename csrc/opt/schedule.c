@@ -6,6 +6,7 @@
  *   transposed        elementwise where arrays lie along different axes: tiles (schedule_turn.c)
  *   by rows           vector loop reduced: one grid point per row, one loop over the row per phase, tiles between them
  *   by columns        vector loop kept: each vector of columns walks down the rows
+ *   bands             by columns, some rows at a time over many columns: schedule_bands.c
  *   split             a long reduction with few results: schedule_split.c
  *   together          reductions of the same arrays over different axes, block by block: schedule_together.c
  *   product           schedule_dot.c
@@ -169,6 +170,8 @@ bool schedule_group(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buf
     l.vec = choose_vector(&l);
     bool rows = l.vec >= 0 && l.loop[l.vec].reduced;
     if (l.vec >= 0) l.lanes = choose_lanes(&l, rows);
+    int bands = choose_bands(&l);
+    if (bands >= 0) return form_bands(&l, bands), draft_end(&l);
     int split = choose_split(&l, &block), rows_at_once = 1;
     if (split >= 0) return schedule_split(&l, split, block, out);
     if (l.vec >= 0 && !rows) l.lanes = knob_lanes(&l);

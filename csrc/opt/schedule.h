@@ -82,6 +82,12 @@ bool schedule_split(Lower *l, int split, int32_t block, Drafts *out);
  * results alone. */
 void combine_partials(Lower *l, const Lower *first, int64_t nblocks);
 
+/* ---- schedule_bands.c ---- */
+/* The reduced loop of a group of sums that is best run through in bands of rows, a wide block of columns at a time; -1: none is. */
+int choose_bands(const Lower *l);
+/* The body of the kernel that does so. */
+void form_bands(Lower *l, int rows);
+
 /* ---- schedule_together.c ---- */
 /* Appends the launch that makes the reductions of all groups that group l leads, and the one that finishes its own; false with an error. */
 bool schedule_together(Lower *l, Drafts *out);

@@ -5,6 +5,7 @@ enum {
     MANY_POINTS = 8192,          /* for longer code */
     MANY_LANES = 512,            /* along the vector loop, for many at once */
     COLUMN_STATES = 16,          /* vectors of states, by columns */
+    MANY_ROWS = 4,               /* vectors of short rows */
     SCAN_ROWS = 8,               /* rows scanned side by side: more lines of memory than this evict each other where rows lie a power of two apart */
 };
 
@@ -133,10 +134,34 @@ int native_lanes(const Lower *l)
     return lanes > 64 ? 64 : lanes < 2 ? 2 : lanes;
 }
 
+/* The kept loop over rows of a few elements, one after the other, that several loops run over (a softmax of rows of three): vectors of rows, whose elements lie a row apart, are
+ * whole, need nothing added up across lanes, and store no part of a vector that the next loop waits for. -1: there is none. */
+static int across_short_rows(const Lower *l)
+{
+    int rows = -1, along = -1;
+    if (l->survey->phases < 2 || l->gp->scan || l->gp->inner || l->gp->dot) return -1;
+    for (int i = 0; i < l->nloops; i++) {
+        if (!l->loop[i].reduced) rows = i;
+        else if (along >= 0) return -1;
+        else along = i;
+    }
+    int64_t most = native_lanes(l) / (l->survey->math ? 2 : 4);
+    if (rows < 0 || along < 0 || l->loop[along].extent > most || l->loop[rows].extent < MANY_ROWS * native_lanes(l)) return -1;
+    for (uint32_t t = 0; t < l->survey->terms.len; t++) {
+        const Term *term = &l->survey->terms.at[t];
+        int64_t step[MAX_DOMAIN], off;
+        lower_steps(l, term->buffer, term->map, step, &off);
+        int64_t s = step[l->loop[rows].domain];
+        if (s < 0 || s > l->loop[along].extent * dtype_info[term->dtype].bytes) return -1;
+    }
+    return rows;
+}
+
 int choose_vector(const Lower *l)
 {
-    int best = -1, results = 0;
+    int best = -1, results = 0, across = across_short_rows(l);
     double best_score = 0;
+    if (across >= 0) return across;
     for (uint32_t t = 0; t < l->survey->terms.len; t++) results += l->survey->terms.at[t].row && l->survey->terms.at[t].kind == TERM_STORE;
     if (extents(l, true) < 2 * native_lanes(l)) results = 1;     /* lanes of so short a row are better not joined, for each of several results */
     for (int i = 0; i < l->nloops; i++) {

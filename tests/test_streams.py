@@ -28,6 +28,16 @@ def test_only_what_leads_in_arrays_beyond_the_caches():
     assert len(streams(lambda u, gain: u * gain, np.ones((1500, 1500)), gain)) == 2
 
 
+def test_columns_of_a_shared_cache_are_asked_for_fewer_rows_ahead():
+    """Sums down columns; not scans, and not what memory answers. For second caches of 256 KB to 2 MB."""
+    def marks(fn, rows):
+        return re.findall(r" streams\S*", pyxla.jit(fn).lower(pyxla.ShapeDtype((rows, 1000), "float32")).compile().plan)
+
+    assert "streams/2" in marks(lambda x: x.sum(0), 1000)[0]
+    assert "/" not in marks(lambda x: x.sum(0), 500_000)[0]
+    assert not any("/" in m for m in marks(lambda x: x.cumsum(0), 1000))
+
+
 @pytest.mark.parametrize("shape", [(1200, 1300), (3, 700001)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
 def test_results_are_the_same(shape, dtype):

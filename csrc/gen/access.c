@@ -369,13 +369,13 @@ static LLVMValueRef rows_ahead(Gen *g, const Access *x)
 static LLVMValueRef distance_ahead(Gen *g, const Access *x)
 {
     bool literal;
-    int64_t bytes;
+    int64_t bytes, part = x->streams == STREAMS_ROWS ? 1 : x->streams;
     for (int d = g->depth & ~1; d > g->vec; d -= 2)
         if (access_moves(g, x, g->scope[d].loop)) {
             LLVMValueRef row = access_stride(g, x, g->scope[d].loop, &literal, &bytes);
             Moved m = scope_enter(g, 0, 0);
             LLVMValueRef rows = LLVMBuildUDiv(g->e.b, int64_const(g, BYTES_AHEAD), greater(g, row, int64_const(g, 1)), "");
-            LLVMValueRef far = LLVMBuildMul(g->e.b, row, greater(g, rows, int64_const(g, ROWS_AHEAD)), "");
+            LLVMValueRef far = LLVMBuildMul(g->e.b, row, greater(g, rows, int64_const(g, ROWS_AHEAD / part)), "");
             scope_leave(g, m);
             return far;
         }

@@ -7,6 +7,7 @@
 enum {
     NEAR = 256,                  /* bytes between elements of one row */
     TURNED_FROM = 32,            /* second caches: all arrays of a launch that transposes */
+    SHARED = 24,                 /* ... of one that walks down columns: up to here a shared cache answers, in half of memory's time */
 };
 
 static int64_t array_bytes(const Lower *l, uint32_t array)
@@ -72,8 +73,9 @@ void mark_streams(Lower *l)
     }
     int64_t rows = 1;                                          /* that a grid point makes: their lines ahead are to fit the first cache together */
     for (int i = 0; i < l->nloops; i++) if (l->loop[i].rows > rows) rows = l->loop[i].rows;
+    bool near = l->gp->reduced && !l->gp->scan && l->vec >= 0 && !l->loop[l->vec].reduced && all <= (int64_t)target->l2 * SHARED;
     for (uint32_t i = 0; i < l->k->accesses.len; i++) {
         Access *x = &l->k->accesses.at[i];
-        if (array_bytes(l, x->array) > (int64_t)target->l1 && leads(l, i)) x->streams = (uint8_t)(rows > 1 ? 2 * rows : 1);
+        if (array_bytes(l, x->array) > (int64_t)target->l1 && leads(l, i)) x->streams = (uint8_t)(rows > 1 ? 2 * rows : near ? 2 : 1);
     }
 }

@@ -1,6 +1,6 @@
 /* What comes after a product, row by row: reductions of its rows and a product of what they give, in its own kernel, a tile of rows at a time. That pays in
  * attention, whose right operands are short and in cache. A matrix of weights is packed instead: read in place, its lines lie pages apart and evict each other, once for each tile of
- * rows (12 layers of width 768 at 128 rows: 17 of 148 ms in each such kernel). */
+ * rows. */
 #include <string.h>
 #include "opt/grouping.h"
 

@@ -113,8 +113,9 @@ Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Targ
 /* ---- reshapes.c: reshapes that are no index maps; in: layouts of the graph's inputs, NULL: all in C order ---- */
 /* Whether graph input `id` lies in C order without gaps. */
 bool input_in_order(const Graph *g, const PlanInput *in, Id id);
-/* A reduction of a reshape x as one of another reshape of the same value, over other axes, that need not be stored; false: nothing has changed. */
-bool reduce_refined(Graph *g, const PlanInput *in, Op op, Id *x, int64_t *axes);
+/* A reduction of a reshape x as one of the same value in another shape, over other axes, that need not be stored; alone: nothing else reads the reshape. false:
+ * nothing has changed. */
+bool reduce_refined(Graph *g, const PlanInput *in, Op op, bool alone, Id *x, int64_t *axes);
 /* An elementwise operation on reshapes done before the reshape, likewise; 0: none of them asks for it. */
 Id elementwise_refined(Graph *g, const PlanInput *layout, Op op, const Id *in, int nin, Dtype dtype);
 /* A graph of live nodes in which values computed from arrays in C order are computed in the shape that they are used in, or the same graph; NULL with an

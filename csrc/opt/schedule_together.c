@@ -5,6 +5,8 @@
  * results need; a small launch of each group combines these, at its own place among the groups. A full-size value that the leader computes and that only the
  * others read is kept in a tile of the block.
  *
+ * A group that runs over its rows several times (a variance, a softmax) does all of that to each row of the block, if rows are short enough for a block to have all of one.
+ *
  * Only of arrays past the second cache: it serves a second pass as fast as a block of it would. */
 #include "opt/schedule.h"
 
@@ -30,18 +32,45 @@ static bool is_full(const Group *gp, const Map *m)
     return points > 0;
 }
 
-/* Whether all of the group is one loop of reductions, and what depends on their results alone. */
+static bool is_plain(const Grouping *gr, uint32_t n)
+{
+    const Group *gp = &gr->groups.at[n];
+    const Survey *s = &gr->surveys[n];
+    if (!gp->reduced || gp->scan || gp->dot || gp->inner || gp->carry || gp->host || gp->feeds || gp->then || !s->reduces.len) return false;
+    for (uint32_t i = 0; i < gp->roots.len; i++) {
+        const Root *r = &gp->roots.at[i];
+        if (r->carry || r->scatter || r->check || (r->phase == 0 && root_is_row(gr, gp, r))) return false;
+    }
+    for (uint32_t i = 0; i < s->terms.len; i++) if (s->terms.at[i].box) return false;
+    return true;
+}
+
+/* Whether all of a plain group is one loop of reductions, and what depends on their results alone. */
 static bool is_one_loop(const Grouping *gr, uint32_t n)
 {
     const Group *gp = &gr->groups.at[n];
     const Survey *s = &gr->surveys[n];
-    if (!gp->reduced || gp->scan || gp->dot || gp->inner || gp->carry || gp->host || gp->feeds || gp->then || s->tiles.len || !s->reduces.len) return false;
+    if (s->tiles.len) return false;
     for (uint32_t i = 0; i < s->reduces.len; i++) if (gr->info[s->reduces.at[i]].phase != 1) return false;
-    for (uint32_t i = 0; i < gp->roots.len; i++) {
-        const Root *r = &gp->roots.at[i];
-        if (r->carry || r->scatter || r->check || (r->phase == 0) == root_is_row(gr, gp, r)) return false;
+    for (uint32_t i = 0; i < gp->roots.len; i++) if (gp->roots.at[i].phase && !root_is_row(gr, gp, &gp->roots.at[i])) return false;
+    return true;
+}
+
+/* Whether a plain group makes several loops over short rows that are contiguous in memory: all of them run over a row of the block. */
+static bool is_rows(const Grouping *gr, const Buffers *b, uint32_t n)
+{
+    const Group *gp = &gr->groups.at[n];
+    const Survey *s = &gr->surveys[n];
+    Lower l = { .buffers = (Buffers *)b };
+    int last = gp->naxes - 1;
+    if (gp->reduced != 1u << last) return false;
+    for (uint32_t i = 0; i < s->terms.len; i++) {
+        const Term *t = &s->terms.at[i];
+        int64_t step[MAX_DOMAIN], off;
+        if (t->map->nindex || gp->extent[last] * dtype_info[t->dtype].bytes > VECTOR_MOST) return false;
+        lower_steps(&l, t->buffer, t->map, step, &off);
+        if (step[last] && step[last] != dtype_info[t->dtype].bytes) return false;
     }
-    for (uint32_t i = 0; i < s->terms.len; i++) if (s->terms.at[i].box) return false;
     return true;
 }
 
@@ -73,15 +102,16 @@ static bool can_follow(const Grouping *gr, const Buffers *b, uint32_t q, uint32_
     bool shares = false;
     if (gp->naxes != gq->naxes) return false;
     for (int k = 0; k < gp->naxes; k++) if (gp->extent[k] != gq->extent[k]) return false;
-    for (uint32_t i = 0; i < gq->roots.len; i++) {             /* full-size results that may be stored before groups in between have run */
+    bool one = is_one_loop(gr, q);
+    for (uint32_t i = 0; i < gq->roots.len; i++) {             /* results that may be stored before groups in between have run */
         const Root *r = &gq->roots.at[i];
-        if (!r->phase && (r->box || r->buffer != r->value || b->at.at[r->buffer].shares)) return false;
+        if ((!r->phase || !one) && (r->box || r->buffer != r->value || b->at.at[r->buffer].shares)) return false;
     }
     for (uint32_t i = 0; i < s->terms.len; i++) {
         const Term *t = &s->terms.at[i];
-        if (t->kind != TERM_LOAD || t->phase) continue;
+        if (t->kind != TERM_LOAD || (t->phase && one)) continue;
         int64_t bytes = b->at.at[t->buffer].bytes;
-        bool full = is_full(gq, t->map) && bytes > (int64_t)gr->target->l2, there = made_in(gr, t->buffer) == n && stores_there(gr, n, t);
+        bool full = is_full(gq, t->map) && bytes > (int64_t)gr->target->l2, there = one && made_in(gr, t->buffer) == n && stores_there(gr, n, t);
         if (made_in(gr, t->buffer) >= n && !there) return false;
         shares = shares || (full && there);
         for (uint32_t j = 0; j < gr->surveys[n].terms.len && full; j++) {
@@ -92,12 +122,17 @@ static bool can_follow(const Grouping *gr, const Buffers *b, uint32_t q, uint32_
     return shares;
 }
 
+static bool may_share(const Grouping *gr, const Buffers *b, uint32_t n)
+{
+    return !gr->groups.at[n].together && is_plain(gr, n) && (is_one_loop(gr, n) || is_rows(gr, b, n));
+}
+
 void together_mark(Grouping *gr, const Buffers *b)
 {
     for (uint32_t n = 1; n < gr->groups.len; n++) {
-        if (gr->groups.at[n].together || !is_one_loop(gr, n)) continue;
+        if (!may_share(gr, b, n)) continue;
         for (uint32_t q = n + 1, found = 1; q < gr->groups.len && found < MOST_GROUPS; q++) {
-            if (gr->groups.at[q].together || !is_one_loop(gr, q) || !can_follow(gr, b, q, n)) continue;
+            if (!may_share(gr, b, q) || !can_follow(gr, b, q, n)) continue;
             gr->groups.at[q].together = gr->groups.at[n].together = n;
             found++;
         }
@@ -126,10 +161,22 @@ static int64_t blocks_of(const Together *t, int i)
     return t->block[i] ? (extent + t->block[i] - 1) / t->block[i] : 1;
 }
 
+/* Whether a block has all of the loop, which is then no grid loop. */
+static bool is_open(const Together *t, int i) { return !t->block[i] && i == t->l[0]->vec; }
+
 static int64_t within(const Together *t, int i)
 {
     int64_t extent = t->l[0]->loop[i].extent;
-    return !t->block[i] ? 1 : extent < t->block[i] ? extent : t->block[i];
+    return is_open(t, i) ? extent : !t->block[i] ? 1 : extent < t->block[i] ? extent : t->block[i];
+}
+
+/* Whether group l runs over its rows several times. */
+static bool has_loops(const Lower *l) { return !is_one_loop(l->gr, l->n); }
+
+static bool any_has_loops(const Together *t)
+{
+    for (int g = 0; g < t->n; g++) if (has_loops(t->l[g])) return true;
+    return false;
 }
 
 /* Bytes that a point of the domain brings into the caches. */
@@ -153,7 +200,7 @@ static void choose_cuts(Together *t)
     const Lower *l = t->l[0];
     int vec = l->vec, left = 0;
     int64_t l2 = (int64_t)l->gr->target->l2;
-    t->block[vec] = floor_pow2(l2 / VECTOR_PART > VECTOR_LEAST ? l2 / VECTOR_PART : VECTOR_LEAST, VECTOR_MOST) / dtype_info[l->survey->widest].bytes;
+    t->block[vec] = any_has_loops(t) ? 0 : floor_pow2(l2 / VECTOR_PART > VECTOR_LEAST ? l2 / VECTOR_PART : VECTOR_LEAST, VECTOR_MOST) / dtype_info[l->survey->widest].bytes;
     int64_t rows = l2 / 2 / (within(t, vec) * point_bytes(t));
     for (int i = 0; i < l->nloops; i++) left += i != vec && reduced_by_any(t, i);
     if (left > 1 && rows > (int64_t)MOST_ROWS * MOST_ROWS) rows = (int64_t)MOST_ROWS * MOST_ROWS;
@@ -261,11 +308,18 @@ static void run_nest(Together *t, uint64_t groups)
     bool rows = by_rows(l);
     for (int i = 0; i < l->nloops; i++)
         if (t->block[i] && i != l->vec && (rows || !l->loop[i].reduced)) at[n++] = open_loop(l, i, PART_WITHIN, 0, false);
-    if (!rows) at[n++] = open_loop(l, l->vec, PART_WITHIN, l->lanes, false);
+    if (has_loops(l)) {
+        make_tiles(l, 1);
+        all_phases(l, -1);
+        close_all(l, at, n);
+        return;
+    }
+    Part along = t->block[l->vec] ? PART_WITHIN : PART_WHOLE;
+    if (!rows) at[n++] = open_loop(l, l->vec, along, l->lanes, false);
     for (int g = first; g < t->n; g++) if (groups >> g & 1) init_states(turn_to(t, g), false, false);
     for (int i = 0; i < l->nloops && !rows; i++)
         if (l->loop[i].reduced) in[m++] = open_loop(l, i, PART_WITHIN, 0, false);
-    if (rows) in[m++] = open_loop(l, l->vec, PART_WITHIN, l->lanes, false);
+    if (rows) in[m++] = open_loop(l, l->vec, along, l->lanes, false);
     for (int g = first; g < t->n; g++) if (groups >> g & 1) phase_body(turn_to(t, g));
     close_all(l, in, m);
     for (int g = first; g < t->n; g++) if (groups >> g & 1) finish_block(t, turn_to(t, g));
@@ -278,7 +332,7 @@ static void run_block(Together *t)
     uint64_t left = 0, readers = 0, rows = 0;
     for (int g = 0; g < t->n; g++) {
         left |= 1ull << g;
-        if (by_rows(t->l[g])) rows |= 1ull << g;
+        if (by_rows(t->l[g]) && !has_loops(t->l[g])) rows |= 1ull << g;
         if (reads_leader(t, t->l[g])) readers |= 1ull << g;
     }
     for (uint64_t next; left; left &= ~next) {
@@ -358,7 +412,7 @@ static Lower *follower(const Lower *l, uint32_t q)
     if (!f) return NULL;
     *f = (Lower){ .gr = l->gr, .gp = &l->gr->groups.at[q], .n = q, .survey = &l->gr->surveys[q], .buffers = l->buffers, .arena = l->arena,
                   .err = l->err, .k = l->k, .d = l->d };
-    f->tile = arena_alloc(l->arena, sizeof *f->tile);
+    f->tile = arena_alloc(l->arena, sizeof *f->tile * (f->survey->tiles.len + 1));
     return f->tile ? f : NULL;
 }
 
@@ -385,6 +439,7 @@ static void make_loops(Together *t)
     choose_common_loops(t->l, t->n);
     Lower *l = t->l[0];
     int vec = choose_vector(l);
+    for (int i = 0; i < l->nloops && any_has_loops(t); i++) if (l->loop[i].domain == l->gp->naxes - 1) vec = i;
     for (int g = 0; g < t->n; g++) {
         t->l[g]->vec = vec;
         t->l[g]->lanes = choose_lanes(t->l[g], t->l[g]->loop[vec].reduced);
@@ -413,7 +468,8 @@ bool schedule_together(Lower *leader, Drafts *out)
     int n = 0;
     if (!list_groups(&t, leader)) return false;
     make_loops(&t);
-    for (int i = 0; i < leader->nloops; i++) at[n++] = open_loop(leader, i, t.block[i] ? PART_BLOCKS : PART_WHOLE, 0, true);
+    for (int i = 0; i < leader->nloops; i++)
+        if (!is_open(&t, i)) at[n++] = open_loop(leader, i, t.block[i] ? PART_BLOCKS : PART_WHOLE, 0, true);
     if (!place_values(&t)) return false;
     run_block(&t);
     turn_to(&t, 0);

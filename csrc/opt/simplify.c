@@ -282,7 +282,7 @@ static Id rebuild(Pass *p, Id id)
     if (!in) return 0;
     if (op_info[n->op].kind != KIND_REDUCE || n->nattr > 2) return simplified(p, id, in, attr);
     memcpy(over, attr, sizeof *attr * n->nattr);
-    if (!reduce_refined(p->g, p->in, n->op, &in[0], &over[0])) return simplified(p, id, in, attr);
+    if (!reduce_refined(p->g, p->in, n->op, p->uses[node_in(p->old, id)[0]] == 1, &in[0], &over[0])) return simplified(p, id, in, attr);
     return graph_reshape(p->g, simplified(p, id, in, over), node_shape(p->old, id), n->rank);
 }
 

@@ -236,3 +236,28 @@ def test_results_share_memory_as_in_numpy(line):
         for a in range(len(want)):
             for b in range(a):
                 assert np.shares_memory(want[a], want[b]) >= np.shares_memory(got[a], got[b]), f"{line} of {name}: results {b} and {a}"
+
+
+ASKED = ["np.add(x, 1, order='F')", "np.add(x, 1, order='C')", "np.multiply(x, x, order='F')", "np.less(x, 2, order='F')",
+         "np.divmod(x, 3.0, order='F')[1]", "np.zeros_like(x, order='F')", "np.ones_like(x, order='C')", "np.ones((3, 4), order='F')"]
+LAYOUTS = [np.arange(12.0).reshape(3, 4), np.asfortranarray(np.arange(12.0).reshape(3, 4)), np.broadcast_to(np.arange(4.0), (3, 4)),
+           np.broadcast_to(np.arange(3.0)[:, None], (3, 4)), np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)]
+
+
+@pytest.mark.parametrize("line", ASKED)
+def test_the_order_that_a_ufunc_or_creator_is_asked_for(line):
+    f = eval(f"lambda x: {line}")
+    for x in LAYOUTS:
+        got, want = pyxla.jit(f)(x), f(x)
+        np.testing.assert_array_equal(got, want)
+        assert got.strides == want.strides
+
+
+@pytest.mark.parametrize("line", ["x.copy('K')", "np.copy(x)", "np.array(x)", "x.copy()"])
+def test_copies_of_broadcast_arrays(line):
+    """Axes that repeat the same memory come last in NumPy's copies."""
+    f = eval(f"lambda x: {line}")
+    for x in [*LAYOUTS, np.broadcast_to(np.arange(4.0), (2, 3, 4)), np.broadcast_to(np.arange(6.0).reshape(3, 1, 2), (3, 5, 2))]:
+        got, want = pyxla.jit(f)(x), f(x)
+        np.testing.assert_array_equal(got, want)
+        assert got.strides == want.strides

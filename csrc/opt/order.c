@@ -173,6 +173,25 @@ static void of_node(const Order *o, Id id)
     else order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, id), NULL, out);
 }
 
+/* NumPy's copy of an array with broadcast axes has these innermost, C order among those of one stride. */
+static void sort_copied(int rank, const int64_t *stride, int8_t *order)
+{
+    for (int d = 0; d < rank; d++) {
+        int to = d;
+        for (; to > 0 && magnitude(stride[order[to - 1]]) < magnitude(stride[d]); to--) order[to] = order[to - 1];
+        order[to] = (int8_t)d;
+    }
+}
+
+/* Whether an array shows an argument of which axes repeat the same memory: new, it is a copy. (A product with ones may be one as well, by now.) */
+static bool copies_broadcast(const Graph *g, Id id, const int64_t *stride)
+{
+    bool repeats = false;
+    for (int d = 0; d < node_at(g, id)->rank; d++) repeats = repeats || (!stride[d] && node_shape(g, id)[d] > 1);
+    while (op_info[node_at(g, id)->op].kind == KIND_VIEW && node_at(g, id)->op != OP_broadcast) id = node_in(g, id)[0];
+    return repeats && node_at(g, id)->op == OP_input;
+}
+
 /* Whether something may have another layout than C order: an argument does, or a transpose or a window makes one. */
 static bool has_orders(const Graph *g, const PlanInput *in)
 {
@@ -181,6 +200,7 @@ static bool has_orders(const Graph *g, const PlanInput *in)
         int64_t last = INT64_MAX;
         for (int d = 0; d < n->rank; d++) {
             int64_t s = magnitude(in[i].stride[d]);
+            if (!s && node_shape(g, g->inputs.at[i])[d] > 1 && d + 1 < n->rank) return true;
             if (s > last) return true;
             if (s) last = s;
         }
@@ -224,6 +244,7 @@ void order_new(const Layouts *l, const Graph *g, Id id, int64_t *stride)
     int64_t buffer[MAX_RANK];
     Order o = { g, NULL, (Layouts *)l };
     const int64_t *of = l->words ? effective(&o, id, buffer) : NULL;
-    if (of) sort_axes(n->rank, &of, 1, order);
+    if (of && copies_broadcast(g, id, of)) sort_copied(n->rank, of, order);
+    else if (of) sort_axes(n->rank, &of, 1, order);
     order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(g, id), of ? order : NULL, stride);
 }

@@ -345,7 +345,7 @@ PyObject *ufunc_inplace(Ufunc u, Tracer *x, PyObject *b)
 
 /* ---- np.<ufunc>(...) ---- */
 
-typedef struct { PyObject *out, *where, *dtype, *casting, *signature; } Options;
+typedef struct { PyObject *out, *where, *dtype, *casting, *signature, *order; } Options;
 
 static bool unsupported(Trace *t, const char *what, const char *cure)
 {
@@ -381,8 +381,10 @@ static bool read_option(Trace *t, const char *ufunc, PyObject *name, PyObject *v
         o->casting = value;
     else if (!strcmp(s, "signature") || !strcmp(s, "sig"))
         o->signature = value;
-    else if (!strcmp(s, "order") || !strcmp(s, "subok"))     /* these two say nothing about values */
+    else if (!strcmp(s, "order") || !strcmp(s, "subok")) {
+        o->order = *s == 'o' && value != Py_None ? value : o->order;
         return valid_option(s, value);
+    }
     else {
         char what[128];
         snprintf(what, sizeof what, "np.%s(..., %s=...)", ufunc, s);
@@ -451,10 +453,21 @@ static bool read_mask(Trace *t, const Options *o, Tracer *const *to, int nout, I
     return *mask != 0;
 }
 
-static PyObject *deliver(Trace *t, Id value, Tracer *to, Id mask, Layout layout)
+/* x in the memory order that was asked for: pyxla/_np/manip.py. */
+static PyObject *in_order(PyObject *x, PyObject *order)
+{
+    PyObject *f = x && order ? PyDict_GetItemString(core_functions, "in_order") : NULL;
+    if (!f)
+        return x;
+    PyObject *r = PyObject_CallFunctionObjArgs(f, x, order, NULL);
+    Py_DECREF(x);
+    return r;
+}
+
+static PyObject *deliver(Trace *t, Id value, Tracer *to, Id mask, Layout layout, PyObject *order)
 {
     if (!to)
-        return tracer_result(t, value, layout);
+        return in_order(tracer_result(t, value, layout), order);
     return store_result(t, to, value, mask) ? Py_NewRef(to) : NULL;
 }
 
@@ -492,8 +505,8 @@ static PyObject *call(Trace *t, int u, PyObject *const *in, const Options *o)
     if (!read_mask(t, o, to, r->nout, &mask) || !resolve(r, u, x, to, o, &loop) || !apply(t, r, x, loop, out))
         return NULL;
     Layout layout = joined_layout(x, r->nin);
-    PyObject *first = deliver(t, out[0], to[0], mask, layout);
-    return r->nout == 1 || !first ? first : pair(first, deliver(t, out[1], to[1], mask, layout));
+    PyObject *first = deliver(t, out[0], to[0], mask, layout, o->order);
+    return r->nout == 1 || !first ? first : pair(first, deliver(t, out[1], to[1], mask, layout, o->order));
 }
 
 PyObject *other_function(PyObject *function)

@@ -6,7 +6,7 @@ import numpy as np
 from .. import _core
 from ._args import FLOAT, array, common, default_type, dtype_of, is_weak, result_type, shape_tuple, unsupported
 from .extents import Number, as_value, broadcast_shapes
-from .manip import band
+from .manip import band, in_order, letter
 
 implements = _core.implements
 
@@ -19,41 +19,43 @@ def filled(shape, dtype, value):
     return _core.copy(_core.broadcast(array(value, dtype), shape), True)
 
 
-def like(a, dtype, shape, value):
+def like(a, dtype, shape, value, order):
     a = array(a)
     r = filled(a.shape if shape is None else shape_tuple(shape), a.dtype if dtype is None else dtype, value)
+    if letter(order) in "CF":
+        return in_order(r, order)
     return _core.follow(r, a) if r.ndim == a.ndim else r
 
 
 @implements(np.zeros_like, np.empty_like)
 def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    return like(a, dtype, shape, 0)
+    return like(a, dtype, shape, 0, order)
 
 
 @implements(np.ones_like)
 def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    return like(a, dtype, shape, 1)
+    return like(a, dtype, shape, 1, order)
 
 
 @implements(np.full_like)
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    return like(a, dtype, shape, fill_value)
+    return like(a, dtype, shape, fill_value, order)
 
 
 @implements(np.ones)
 def ones(shape, dtype=None, order="C", *, device=None, like=None):
-    return _core.full(shape_tuple(shape), np.dtype(dtype or FLOAT), 1)
+    return in_order(_core.full(shape_tuple(shape), np.dtype(dtype or FLOAT), 1), order)
 
 
 @implements(np.full)
 def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
-    return filled(shape_tuple(shape), default_type(fill_value) if dtype is None else dtype, fill_value)
+    return in_order(filled(shape_tuple(shape), default_type(fill_value) if dtype is None else dtype, fill_value), order)
 
 
 @implements(np.eye)
 def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):
     n = index(N)
-    return _core.cast(band(n, n if M is None else index(M), k, np.equal), dtype_of(dtype))
+    return in_order(_core.cast(band(n, n if M is None else index(M), k, np.equal), dtype_of(dtype)), order)
 
 
 @implements(np.identity)

@@ -150,6 +150,13 @@ def ordered(a, order):
     return _core.copy(a, order != "K")
 
 
+@implements("in_order")
+def in_order(x, order):
+    """What a ufunc gives in the order asked for; 'A' is K here, which differs where operands are in no order or in several."""
+    order = letter(order)
+    return ordered(x, order) if order in "CF" and x.ndim > 1 and not is_dynamic(x) else x
+
+
 # ---- orders that the memory decides ----
 
 def letter(order):

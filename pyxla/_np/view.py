@@ -1,8 +1,8 @@
 """ndarray.view(dtype): the bytes of an array as elements of another dtype.
 
 Sizes change along the last axis, by unsigned integers: an element of 8 bytes is two of 4, the low one first, as in the memory of every
-machine this runs on. As a real dtype of the same size it is a view, written through; else what is read is a snapshot: nothing may be
-written to it, nor to its array while it lives."""
+machine this runs on. As a real dtype of the same size it is a view, written through; else what is read is a snapshot: what is stored into
+it is stored into its array as that array's dtype, and nothing else may be written to the array while it lives."""
 import numpy as np
 
 from .. import _core
@@ -30,9 +30,25 @@ def view(a, dtype=None, type=None):
     if dtype.itemsize == a.dtype.itemsize:
         if a.dtype.kind in "iufV" and dtype.kind != "c" and not any(map(_core.is_extent, a.shape)):
             return _core.bits(a, dtype)
-        return _core.snapshot(same_size(a, dtype), a, True, True)
+        return _core.snapshot(same_size(a, dtype), a, True, True, BytesOf(a))
     check_axis(a, dtype)
-    return _core.snapshot(smaller(a, dtype) if dtype.itemsize < a.dtype.itemsize else larger(a, dtype), a, True, True)
+    return _core.snapshot(of_size(a, dtype), a, True, True, BytesOf(a))
+
+
+class BytesOf:
+    """A store into an array through the view of it as another dtype."""
+
+    def __init__(self, a):
+        self.a = a
+
+    def __call__(self, value):
+        self.a[...] = np.not_equal(value, 0) if self.a.dtype.kind == "b" else of_size(value, self.a.dtype)
+
+
+def of_size(a, dtype):
+    """The bytes of a as elements of another dtype, of any size."""
+    size = a.dtype.itemsize
+    return same_size(a, dtype) if dtype.itemsize == size else smaller(a, dtype) if dtype.itemsize < size else larger(a, dtype)
 
 
 def check_axis(a, dtype):

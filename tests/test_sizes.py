@@ -355,3 +355,27 @@ def test_a_part_of_an_extent_may_be_negative():
 def test_extents_that_differ_are_an_error_of_the_run(line):
     with pytest.raises(ValueError, match="extents known only in the run differ"):
         pyxla.jit(eval(f"lambda x: {line}", {"np": np}))(V)
+
+
+PARTS = ["np.piecewise(x[x > 3], [x[x > 3] < 6, x[x > 3] >= 6], [1.0, 2.0])", "np.piecewise(x[x > 3], [x[x > 3] < 6], [lambda v: v * 2, lambda v: -v])",
+         "np.gradient(x[x > 3])", "np.gradient(x[x > 3], 2.0)", "np.gradient(x[x > 3], x[x > 3] ** 2)", "np.gradient(x[x > 3], edge_order=2)",
+         "np.gradient(m[m[:, 0] > 3])", "np.trace(m[m[:, 0] > 3])", "np.trace(m[:, m[0] > 1], 1)", "np.trace(m[m[:, 0] > 3], -1)",
+         "np.diagonal(m[m[:, 0] > 3], 2)", "np.diagonal(m[m[:, 0] > 3], 9)", "np.diag(m[:, m[0] > 1])",
+         "np.trace(np.stack([m[m[:, 0] > 3]] * 2), axis1=1, axis2=2)"]
+
+
+@pytest.mark.parametrize("line", PARTS)
+def test_parts_of_arrays_of_unknown_size(line):
+    f = eval(f"lambda x, m: {line}")
+    g = pyxla.jit(f)
+    for scale in (1.0, 2.0):
+        x, m = np.arange(12.0) * scale, np.arange(20.0).reshape(4, 5) * scale
+        for got, want in zip(np.atleast_2d(g(x, m)), np.atleast_2d(f(x, m))):
+            np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
+def test_a_gradient_of_too_few_elements():
+    with pytest.raises(ValueError, match="Shape of array too small"):
+        pyxla.jit(lambda x: np.gradient(x[x > 10]))(np.arange(12.0))
+    with pytest.raises(pyxla.TraceError, match="iteration over an array whose size depends on data"):
+        pyxla.jit(lambda x: [v for v in x[x > 3]])(np.arange(12.0))

@@ -170,10 +170,47 @@ def test_fields_of_records_of_three_bytes(dtype, shape):
 
 
 @pytest.mark.parametrize("line", ["y = x[i:]; x[i:j] += 1; return y * 2", "y, z = x[i:], x[j:]; y += 1; return z.sum()",
-                                  "x.view('int32')[0] = 1; return x", "b = x.astype(bool).view('uint8'); b += 1; return b"])
+                                  "v, w = x.view('i4'), x.view('i2'); v[0] = 1; return w * 1", "b = x.astype(bool).view('uint8'); b += 1; return b"])
 def test_stores_past_what_was_read(line):
     """What NumPy shows of the stored array would have changed; here it was read before: never an old value."""
     space = {}
     exec("def f(x, i, j):\n    " + "\n    ".join(line.split("; ")), space)
     with pytest.raises(pyxla.UnsupportedError, match="store"):
         pyxla.jit(space["f"])(np.arange(5.0), np.int64(1), np.int64(3))
+
+
+BYTES = {
+    "all": ("f8", lambda v: v.__setitem__(..., 7), "u4"),
+    "every other": ("f8", lambda v: v.__setitem__(slice(None, None, 2), 1), "u4"),
+    "one": ("f8", lambda v: v.__setitem__(3, 9), "u1"),
+    "a slice": ("f8", lambda v: v.__setitem__(slice(1, 5), 2.5), "f4"),
+    "larger": ("f4", lambda v: v.__setitem__(0, 1.5), "f8"),
+    "complex": ("f8", lambda v: v.__setitem__(slice(1, None), 1 + 2j), "c16"),
+    "of complex": ("c16", lambda v: v.__setitem__(slice(1, None, 2), 3.0), "f8"),
+    "fancy": ("f8", lambda v: v.__setitem__(np.array([0, 3, 0]), np.array([1, 2, 3], "u4")), "u4"),
+    "in place": ("i8", lambda v: v.__iadd__(1), "i2"),
+    "masked": ("i8", lambda v: v.__setitem__(v > 5, 0), "u1"),
+}
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_stores_through_views_of_another_size(name):
+    dtype, store, other = BYTES[name]
+
+    def local(x):
+        y = x.copy()
+        v = y.view(other)
+        store(v)
+        return y, v.copy(), y[::2]
+
+    def argument(x):
+        store(x.view(other))
+        return x.sum()
+
+    x = np.arange(24).astype(dtype)
+    for f in (local, argument):
+        mine, theirs = x.copy(), x.copy()
+        got, want = pyxla.jit(f)(mine), f(theirs)
+        for g, w in zip(got, want) if isinstance(want, tuple) else [(got, want)]:
+            np.testing.assert_array_equal(np.atleast_1d(g).copy().view("u1"), np.atleast_1d(w).copy().view("u1"))
+        np.testing.assert_array_equal(mine.view("u1"), theirs.view("u1"))

@@ -423,6 +423,11 @@ static PyObject *tracer_iter(PyObject *self)
         operation_failed("iter", self);
         return NULL;
     }
+    if (t && tracer_shape(x)[0] < 0) {
+        op_begin();
+        err_set(&t->err, ERR_LIMIT, "iteration over an array whose size depends on data: compute with the whole array, or give a list of arrays (np.piecewise(x, [c], f))");
+        return trace_fail(t);
+    }
     return t ? PySeqIter_New(self) : NULL;
 }
 

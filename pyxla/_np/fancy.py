@@ -377,7 +377,8 @@ def setitem(x, key, value):
     target = rest[:k.place] + shape + rest[k.place:]
     v = _core.full(target, x.dtype, 0 if fits_nothing(value, target) else value)
     v = to_front(v, list(range(k.place, k.place + len(shape))))
-    whole = _core.spread(v, positions(mask.values), mask.values.size) if mask is not None and k.at[0] == 0 else None
+    known = mask is not None and k.at[0] == 0 and not _core.is_extent(mask.values.size)
+    whole = _core.spread(v, positions(mask.values), mask.values.size) if known else None
     if whole is not None:                                             # x[m] += 1: every element is decided on its own
         view[...] = _core.where(over(mask.values, view, 0), _core.reshape(whole, view.shape), view)
         return

@@ -6,6 +6,7 @@ from ._args import ALL, BOOL, FLOAT, array, axis_tuple, inexact, is_array, is_no
 from .extents import as_value, greatest, meets
 
 implements = _core.implements
+TOO_SMALL = "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
 
 
 @implements(np.gradient)
@@ -27,8 +28,11 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     if f.dtype.kind in "iu":
         f = array(f, FLOAT)
     dtype = f.dtype if inexact(f.dtype) else FLOAT
-    if any(f.shape[k] < edge_order + 1 for k in axes):
-        raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.")
+    for k in axes:
+        if _core.is_extent(f.shape[k]):
+            _core.check(np.greater(as_value(f.shape[k]), edge_order), "value", f"{TOO_SMALL}; select more")
+        elif f.shape[k] < edge_order + 1:
+            raise ValueError(TOO_SMALL)
     out = tuple(_core.follow(along(f, d, k, edge_order, dtype), f) for d, k in zip(spacing, axes))
     return out[0] if len(axes) == 1 else out
 
@@ -40,7 +44,7 @@ def coordinates(v, n):
     v = array(v)
     if v.ndim != 1:
         raise ValueError("distances must be either scalars or 1d")
-    if v.shape[0] != n:
+    if not meets(v.shape[0], n):
         raise ValueError("when 1d, distances must match the length of the corresponding dimension")
     return np.diff(array(v, FLOAT) if v.dtype.kind in "iu" else v)
 

@@ -15,7 +15,7 @@ from ._args import (
     shape_tuple,
     unsupported,
 )
-from .extents import Number, as_value, broadcast_shapes, is_dynamic, known_same, meets, with_extent
+from .extents import Number, as_value, broadcast_shapes, greatest, is_dynamic, known_same, least, meets, with_extent
 
 implements, method = _core.implements, _core.method
 
@@ -491,10 +491,20 @@ def diagonal_view(a, k, axis1, axis2, readonly=True):
     if view is not None:
         return view
     m, n = a.shape[-2:]
+    if _core.is_extent(m) or _core.is_extent(n):
+        return diagonal_of_run(a, m, n, k)
     length = max(0, min(m, n - k) if k >= 0 else min(m + k, n))
     flat = _core.follow(_core.reshape(a, (*a.shape[:-2], m * n)), a)
     start = k if k >= 0 else -k * n
     return flat[..., start:start + (length - 1) * (n + 1) + 1:n + 1] if length else flat[..., :0]
+
+
+def diagonal_of_run(a, m, n, k):
+    """The diagonal of the last two axes, extents of which only the run knows."""
+    steps = _core.iota(greatest(0, least(m, n - k) if k >= 0 else least(m + k, n)))
+    front = _core.transpose(a, (a.ndim - 2, a.ndim - 1, *range(a.ndim - 2)))
+    r = _core.gather(front, (steps + max(-k, 0), steps + max(k, 0)))
+    return _core.transpose(r, (*range(1, r.ndim), 0))
 
 
 @implements(np.linalg.diagonal)

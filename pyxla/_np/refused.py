@@ -57,7 +57,7 @@ PARTS = [
      "coefficients that depend on an argument (and functions of numpy.polynomial like them): how many trailing zeros are dropped depends on the data",
      "np.polyadd, np.convolve; np.roots of complex coefficients"),
     ("ldexp", "its method reduce, of integers", "cast to float first"),
-    ("ndarray.view", "a store into the view as a dtype of another size, as a complex one, or of bool", "store into the array, or into a .copy()"),
+    ("ndarray.view", "a store into the view of bools as another dtype", "store into the array, or into a .copy()"),
     ("vectorize", "elements of integers whose arithmetic leaves int64 on the way: an OverflowError in the run (Python's integers have no bounds)", "floats, or the function for whole arrays"),
     ("vectorize", "arrays of uint64, of complex numbers and of ml_dtypes' floats", "the function for whole arrays"),
     ("real_if_close", "complex numbers: whether the result is real depends on the data", "take .real, or test the imaginary part yourself"),

@@ -2,7 +2,7 @@
 
 Sizes change along the last axis, by unsigned integers: an element of 8 bytes is two of 4, the low one first, as in the memory of every
 machine this runs on. As a real dtype of the same size it is a view, written through; else what is read is a snapshot: what is stored into
-it is stored into its array as that array's dtype, and nothing else may be written to the array while it lives."""
+it (but bools') is stored into its array as that array's dtype, and nothing else may be written to the array while it lives."""
 import numpy as np
 
 from .. import _core
@@ -30,9 +30,9 @@ def view(a, dtype=None, type=None):
     if dtype.itemsize == a.dtype.itemsize:
         if a.dtype.kind in "iufV" and dtype.kind != "c" and not any(map(_core.is_extent, a.shape)):
             return _core.bits(a, dtype)
-        return _core.snapshot(same_size(a, dtype), a, True, True, BytesOf(a))
+        return shown(same_size(a, dtype), a)
     check_axis(a, dtype)
-    return _core.snapshot(of_size(a, dtype), a, True, True, BytesOf(a))
+    return shown(of_size(a, dtype), a)
 
 
 class BytesOf:
@@ -42,7 +42,12 @@ class BytesOf:
         self.a = a
 
     def __call__(self, value):
-        self.a[...] = np.not_equal(value, 0) if self.a.dtype.kind == "b" else of_size(value, self.a.dtype)
+        self.a[...] = of_size(value, self.a.dtype)
+
+
+def shown(x, a):
+    """x as a view of a; what is stored into one of bools might be none."""
+    return _core.snapshot(x, a, True, True, *[BytesOf(a)] * (a.dtype.kind != "b"))
 
 
 def of_size(a, dtype):

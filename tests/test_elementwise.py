@@ -189,3 +189,24 @@ def test_numpy_scalars():
 
 def test_0d():
     check(lambda a, b: (a + b, np.exp(a), a[()], a[...]), np.array(2.0), np.array(3.0), ulp=2)
+
+
+def longs(dtype, n):
+    """Numbers of all magnitudes, and those where quotients and their floats change."""
+    r, info = np.random.default_rng(n), np.iinfo(dtype)
+    edges = [v + d for v in (0, 2**31, 2**32, 2**53, 2**62, 2**63, 2**64, -2**31, -2**53, -2**63) for d in (-2, -1, 0, 1, 2) if info.min <= v + d <= info.max]
+    x = (r.integers(0, 2**63, n).astype("uint64") * 2 + 1) >> r.integers(0, 64, n).astype("uint64")
+    return np.concatenate([np.array(edges, dtype), x.astype(dtype), (np.uint64(0) - x).astype(dtype)])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("f", [np.floor_divide, np.remainder, np.fmod, np.divmod], ids=lambda f: f.__name__)
+def test_long_quotients(dtype, f):
+    """Vectors divide 64-bit integers by floats and mend, or multiply by what stands for a constant."""
+    a, b = np.meshgrid(longs(dtype, 60), longs(dtype, 61))
+    check(lambda a, b: f(a, b), a.ravel(), b.ravel())
+    x = longs(dtype, 200)
+    for d in (1, 2, 3, 7, 10, 641, 1000, 6700417, 2**31, 2**32 - 1, 2**32 + 1, 2**53, 2**62 + 1, 2**63 - 1, 0, *([-1, -3, -2**40] if dtype == "int64" else [2**63, 2**63 + 1, 2**64 - 1])):
+        d = np.array(d, dtype)[()]
+        check(lambda a, d=d: f(a, d), x)
+        check(lambda a, d: f(a, d), x, d)

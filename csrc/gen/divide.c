@@ -5,12 +5,80 @@
 #include "gen/emit.h"
 #include "gen/target.h"
 
+/* ---- vectors of 64-bit integers, which have neither a division nor the upper half of a product ---- */
+
+/* The upper 64 bits of u times a constant. */
+static LLVMValueRef multiply_high(Emit *e, LLVMValueRef u, uint64_t by)
+{
+    LLVMValueRef low = v_i(e, DT_uint64, UINT32_MAX), m0 = v_i(e, DT_uint64, (int64_t)(by & UINT32_MAX)), m1 = v_i(e, DT_uint64, (int64_t)(by >> 32));
+    LLVMValueRef u0 = v_and(e, u, low), u1 = v_lshr(e, u, 32);
+    LLVMValueRef middle = v_add(e, v_mul(e, u1, m0), v_lshr(e, v_mul(e, u0, m0), 32));
+    LLVMValueRef other = v_add(e, v_mul(e, u0, m1), v_and(e, middle, low));
+    return v_add(e, v_add(e, v_mul(e, u1, m1), v_lshr(e, middle, 32)), v_lshr(e, other, 32));
+}
+
+/* The number that all lanes of a constant hold, if it can divide by multiplication: 2 ... 2^63 - 1; else 0. */
+static uint64_t constant_divisor(const Emit *e, Dtype dt, LLVMValueRef b)
+{
+    if (!e->lanes || dtype_info[dt].bytes != 8 || !LLVMIsConstant(b) || (e->level != CPU_AVX512 && e->level != CPU_AVX2)) return 0;
+    LLVMValueRef first = LLVMGetAggregateElement(b, 0);
+    for (unsigned i = 1; i < e->lanes; i++)
+        if (LLVMGetAggregateElement(b, i) != first) return 0;
+    int64_t d = first && LLVMIsAConstantInt(first) ? LLVMConstIntGetSExtValue(first) : 0;
+    return d > 1 ? (uint64_t)d : 0;
+}
+
+/* floor(a / d) by a product with 2^(n + l) / d, rounded up, where 2^(l - 1) < d <= 2^l and a has n bits (Granlund and Montgomery, Division by Invariant
+ * Integers using Multiplication, 1994). A negative a is -1 - u, and its quotient -1 - floor(u / d): u has 63 bits. */
+static LLVMValueRef floor_by_constant(Emit *e, Dtype dt, LLVMValueRef a, uint64_t d)
+{
+    int l = 64 - __builtin_clzll(d - 1);
+    bool has_sign = dtype_info[dt].kind == DKIND_INT;
+    unsigned __int128 power = (unsigned __int128)1 << ((has_sign ? 63 : 64) + l);
+    uint64_t by = (uint64_t)((power + d - 1) / d);                   /* without its 65th bit, 2^64 */
+    if (!has_sign) {
+        LLVMValueRef t = multiply_high(e, a, by);
+        return v_lshr(e, v_add(e, v_lshr(e, v_sub(e, a, t), 1), t), l - 1);
+    }
+    LLVMValueRef sign = v_ashr(e, a, 63);
+    return v_xor(e, v_lshr(e, multiply_high(e, v_xor(e, a, sign), by), l - 1), sign);
+}
+
+/* A float64 as uint64, below 2^64: a quotient can be rounded up to that. */
+static LLVMValueRef to_words(Emit *e, LLVMValueRef x)
+{
+    LLVMValueRef most = v_f(e, DT_float64, 0x1.fffffffffffffp63);
+    return LLVMBuildFPToUI(e->b, v_select(e, v_fcmp(e, LLVMRealOLT, x, most), x, most), v_type(e, DT_uint64), "");
+}
+
+/* a / b of uint64 without a division of integers: the quotient of the floats is off by 2^-51 of itself, and the quotient of what it leaves, which has
+ * either sign, by one. A divisor of 2^63 and more goes once or not at all. */
+static LLVMValueRef divide_words(Emit *e, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef zero = v_i(e, DT_int64, 0), one = v_i(e, DT_int64, 1), part = v_fdiv(e, v_f(e, DT_float64, 1), v_uitofp(e, b, DT_float64));
+    LLVMValueRef q = to_words(e, v_fmul(e, v_uitofp(e, a, DT_float64), part)), r = v_sub(e, a, v_mul(e, q, b));
+    LLVMValueRef more = v_fptosi(e, v_fmul(e, v_sitofp(e, r, DT_float64), part), DT_int64);
+    q = v_add(e, q, more);
+    r = v_sub(e, r, v_mul(e, more, b));
+    q = v_select(e, v_icmp(e, LLVMIntSLT, r, zero), v_sub(e, q, one), v_select(e, v_icmp(e, LLVMIntSGE, r, b), v_add(e, q, one), q));
+    return v_select(e, v_icmp(e, LLVMIntSLT, b, zero), v_select(e, v_icmp(e, LLVMIntUGE, a, b), one, zero), q);
+}
+
+static LLVMValueRef divide_longs(Emit *e, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef sa = v_ashr(e, a, 63), sb = v_ashr(e, b, 63), s = v_xor(e, sa, sb);
+    LLVMValueRef q = divide_words(e, v_sub(e, v_xor(e, a, sa), sa), v_sub(e, v_xor(e, b, sb), sb));
+    return v_sub(e, v_xor(e, q, s), s);
+}
+
 /* ---- integers ---- */
 
 /* The quotient towards zero for b not 0 and not -1. Vectors have no integer division: a float with twice the bits is exact. */
 static LLVMValueRef quotient(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b)
 {
     bool has_sign = dtype_info[dt].kind == DKIND_INT;
+    if (e->lanes && dtype_info[dt].bytes == 8 && e->level == CPU_AVX512 && !LLVMIsConstant(b))
+        return has_sign ? divide_longs(e, a, b) : divide_words(e, a, b);
     if (!e->lanes || dtype_info[dt].bytes == 8 || LLVMIsConstant(b))
         return has_sign ? LLVMBuildSDiv(e->b, a, b, "") : LLVMBuildUDiv(e->b, a, b, "");
     Dtype wide = dtype_info[dt].bytes == 4 ? DT_float64 : DT_float32, to = dtype_info[dt].bytes == 4 && !has_sign ? DT_int64 : DT_int32;
@@ -40,6 +108,8 @@ static LLVMValueRef rounded_up(Emit *e, Dtype dt, LLVMValueRef r, LLVMValueRef b
 
 static LLVMValueRef floor_divide_int(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b)
 {
+    uint64_t constant = constant_divisor(e, dt, b);
+    if (constant) return floor_by_constant(e, dt, a, constant);
     Divided d = divide_int(e, dt, a, b);
     LLVMValueRef zero = v_i(e, dt, 0);
     if (dtype_info[dt].kind == DKIND_INT) {
@@ -52,6 +122,8 @@ static LLVMValueRef floor_divide_int(Emit *e, Dtype dt, LLVMValueRef a, LLVMValu
 /* Division by the 1 that stands for 0 and -1 leaves remainder 0, as NumPy wants. */
 static LLVMValueRef remainder_int(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b)
 {
+    uint64_t constant = constant_divisor(e, dt, b);
+    if (constant) return v_sub(e, a, v_mul(e, floor_by_constant(e, dt, a, constant), b));
     Divided d = divide_int(e, dt, a, b);
     if (dtype_info[dt].kind != DKIND_INT) return d.r;
     return v_select(e, rounded_up(e, dt, d.r, b), v_add(e, d.r, b), d.r);

@@ -392,3 +392,29 @@ def test_an_array_of_uncertain_order_leaves_others_alone():
 
     got = pyxla.jit(f)(x, 2)
     assert np.shares_memory(got[0], got[1]) and not np.shares_memory(got[2], got[3])
+
+
+def filled(x, k):
+    g = np.zeros((3, 4))
+    g[...] = x.T
+    return g
+
+
+def numbered(x, k):
+    g = np.where(k > 0, x, x).T
+    g[...] = x[0, 0]
+    return g
+
+
+@pytest.mark.parametrize("make", [filled, numbered, lambda x, k: np.resize(x[:1, :1], (3, 4)) + 0])
+@pytest.mark.parametrize("use", [lambda g: g.T + 1, lambda g: np.stack((g.T, g.T)), lambda g: g + g])
+def test_an_array_keeps_its_order_under_another_value(make, use):
+    """What is stored over all of an array does not give it its axes' order: a reshape of what is made of it shares memory in NumPy only."""
+    def f(x, k):
+        y = use(make(x, k))
+        return y, y.reshape(-1)
+
+    for x in (np.arange(12.0).reshape(4, 3), np.arange(12.0).reshape(3, 4).T):
+        want, got = f(x.copy("K"), 2), pyxla.jit(f)(x.copy("K"), 2)
+        same(want, got)
+        assert np.shares_memory(*want) or not np.shares_memory(*got)

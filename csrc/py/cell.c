@@ -254,6 +254,17 @@ Layout tracer_kept_layout(const Tracer *x)
 
 /* ---- writes ---- */
 
+void tracer_replaced(const Tracer *x, Layout layout, int rank)
+{
+    Cell *c = x->cell;
+    if (node_at(c->trace->graph, c->node)->op == OP_update)
+        return;
+    if (rank < 2)
+        trace_unordered(c->trace, c->node);
+    else if (layout != c->layout)
+        c->trace->disordered = true;
+}
+
 /* Reshapes are views in NumPy or copies, depending on memory; with such views alive a write has to know. */
 static bool views_known(Cell *c)
 {

@@ -144,21 +144,28 @@ void trace_unordered(Trace *t, Id node)
         *at = node;
 }
 
-/* Whether a node's array has NumPy's order of axes: nothing that it is made of is unordered. */
+/* Whether a node's array has NumPy's order of axes: nothing that it is made of is unordered, and something in it is more than a number. */
 static bool ordered(const Trace *t, Id id)
 {
+    enum { ODD = 1, ARRAY = 2 };
     const Graph *g = t->graph;
-    bool *odd = t->unordered.len ? arena_alloc(t->arena, id + 1) : NULL;
-    if (!odd)
-        return !t->unordered.len;
-    memset(odd, 0, id + 1);
+    uint8_t *is = t->disordered ? NULL : arena_alloc(t->arena, id + 1);
+    if (!is)
+        return false;
+    memset(is, 0, id + 1);
     for (uint32_t i = 0; i < t->unordered.len; i++)
         if (t->unordered.at[i] <= id)
-            odd[t->unordered.at[i]] = true;
-    for (Id k = 1; k <= id; k++)                            /* (inputs come before what is made of them) */
-        for (int i = 0; i < node_at(g, k)->nin; i++)
-            odd[k] |= odd[node_in(g, k)[i]];
-    return !odd[id];
+            is[t->unordered.at[i]] = ODD;
+    for (Id k = 1; k <= id; k++) {                          /* (inputs come before what is made of them) */
+        const Node *n = node_at(g, k);
+        for (int i = 0; i < n->nin; i++)
+            is[k] |= is[node_in(g, k)[i]];
+        if (node_size(g, k) == 1)
+            is[k] &= ODD;
+        else if (!n->nin)
+            is[k] |= ARRAY;
+    }
+    return is[id] == ARRAY;
 }
 
 /* A result that is a reshape, or of one, whose being a view only the run shows; false: it has none, or a part that no view says, or the

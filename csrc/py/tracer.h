@@ -178,6 +178,8 @@ bool cell_of_numpy(const Cell *c);
 /* Whether the tracer may be written to. */
 bool tracer_writable(Tracer *x);
 void cell_rebind(Cell *c, Id node);
+/* Notes that x was stored into: a value of this layout and rank, whose order of axes the plan gives the array where it is replaced as a whole. */
+void tracer_replaced(const Tracer *x, Layout layout, int rank);
 void cell_unref(Cell *c);
 
 /* ---- map.c ---- */

@@ -103,3 +103,23 @@ def test_threads_do_not_change_a_bit():
 def test_several_results_per_row_keep_the_vectors_along_it():
     text = str(pyxla.jit(lambda x: (x.sum(1), x.max(1), x.min(1))).lower(R.random((1000, 1000)).astype("float32")).compile().plan)
     assert "[a0:arg" in text.split("access x0 = A0")[1].splitlines()[0] and "for a0 whole grid" in text
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [2, 10, 1000])
+@pytest.mark.parametrize("f", [lambda x: x.var(0), lambda x: x.reshape(2, -1, 64).var((0, 1)), lambda x: (x * 2).var(0), lambda x: np.abs(-x).var(axis=0, ddof=1), lambda x: np.square(x.std(0))])
+def test_variance_down_columns_does_not_know_the_mean(dtype, n, f):
+    """Deviations are from a first element, so that the single pass errs by a few eps whatever the mean is."""
+    x = (np.random.default_rng(n).normal(size=(n, 64)) + 1e4).astype(dtype)
+    true = f(x.astype(np.longdouble))
+    assert (np.abs((pyxla.jit(f)(x) - true) / true) <= 12 * np.finfo(dtype).eps).all()
+
+
+def test_variance_down_columns_that_are_not_finite():
+    x = np.random.default_rng(0).normal(size=(50, 6))
+    x[0, 1], x[7, 2], x[0, 3], x[9, 4] = np.inf, -np.inf, np.nan, np.nan
+    x[:, 5] = 1e150
+    with np.errstate(all="ignore"):
+        want = x.var(0)
+    got = pyxla.jit(lambda x: x.var(0))(x)
+    assert np.allclose(got, want, rtol=1e-13, equal_nan=True) and got[5] == 0

@@ -1,4 +1,4 @@
-/* Variances along the last axis, written out: over other axes one loop with the `moments` monoid does.
+/* Variances along the last axis, written out: over other axes one loop with the `moments` monoid does, of deviations from the first elements.
  *
  * A row that the second cache holds is summed, then its squared deviations from the mean. Longer ones (all of an array) are cut into blocks, of which this is done
  * while a block is in cache: h = mean of the block as it is rounded, r = sum of x - h, q = sum of (x - h)^2. With any pivot P, and e = h - P,
@@ -205,11 +205,40 @@ Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Targ
     return r;
 }
 
+/* The first elements of x along the axes, as long as x: of a computed array they are computed of the first elements of its inputs. 0: it is too long a computation. */
+static Id first_along(Graph *g, Id x, uint64_t axes, int *budget)
+{
+    int64_t start[MAX_RANK] = { 0 }, step[MAX_RANK];
+    Dim shape[MAX_RANK], full[MAX_RANK];
+    Node n = *node_at(g, x);
+    if (--*budget < 0) return 0;
+    if (op_info[n.op].kind == KIND_ELEMENTWISE) {
+        Id in[4] = { 0 };
+        for (int k = 0; k < n.nin; k++)
+            if (!(in[k] = first_along(g, node_in(g, x)[k], axes, budget))) return 0;
+        return graph_add(g, (Op)n.op, in, n.nin, node_attr(g, x), n.nattr, (Dtype)n.dtype, NULL, 0);
+    }
+    memcpy(full, node_shape(g, x), sizeof *full * n.rank);
+    for (int d = 0; d < n.rank; d++) step[d] = 1, shape[d] = axes >> d & 1 ? 1 : full[d];
+    return graph_broadcast(g, graph_slice_const(g, x, start, step, shape), full, n.rank);
+}
+
+/* The variance of what x differs by from its first element along the axes: the one pass of `moments` errs by the mean in deviations, which may be many. */
+static Id var_from_first(Graph *g, Id x, const int64_t *attr)
+{
+    int budget = 40;
+    for (int d = 0; d < node_at(g, x)->rank; d++)
+        if (attr[0] >> d & 1 && node_shape(g, x)[d] < 1) return 0;          /* known only in the run: there may be no first one */
+    Id first = first_along(g, x, (uint64_t)attr[0], &budget), d = first ? graph_binary(g, OP_subtract, x, first) : 0;
+    return d ? graph_add(g, OP_reduce_var, &d, 1, attr, 2, DT_COUNT, NULL, 0) : 0;
+}
+
 Id variance(Graph *g, Id x, const int64_t *attr, const Target *target, const PlanInput *in)
 {
     double ddof;
     memcpy(&ddof, &attr[1], sizeof ddof);
     Id r = var_unit(g, x, attr);
     if (!r) r = var_in_blocks(g, x, (uint64_t)attr[0], ddof, target, in);
-    return r || g->err->kind ? r : var_by_rows(g, x, attr);
+    if (!r && !g->err->kind) r = var_by_rows(g, x, attr);
+    return r || g->err->kind ? r : var_from_first(g, x, attr);
 }

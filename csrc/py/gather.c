@@ -162,6 +162,7 @@ PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n)
         return failed(t);
     if (!tracer_store(x, new))
         return NULL;
+    tracer_replaced(x, LAYOUT_C, tracer_rank(x));
     Py_RETURN_NONE;
 }
 

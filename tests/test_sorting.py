@@ -172,6 +172,16 @@ def test_a_traced_place_is_guarded():
     assert [f(V, k) for k in (3, 5, 3)] == [np.sort(V)[k] for k in (3, 5, 3)]
 
 
+@pytest.mark.parametrize("f", [lambda x: np.argsort(x), lambda x: np.argsort(x, 0, kind="stable"), lambda x: np.argpartition(x, 2)])
+def test_indices_are_in_c_order(f):
+    def g(x):
+        i = f(np.rot90(x))
+        return i, i.ravel()
+
+    got = pyxla.jit(g)(X := np.random.default_rng(0).random((5, 7)))
+    assert got[0].strides == g(X)[0].strides and np.shares_memory(*got)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8"])
 @pytest.mark.parametrize("n", [0, 1, 127, 128, 129, 1003])
 def test_bytes_are_counted(dtype, n):

@@ -263,11 +263,12 @@ static PyObject *host_items(Trace *t, Id call, Py_ssize_t n, const Id *in, int n
 static PyObject *core_host(PyObject *Py_UNUSED(module), PyObject *args)
 {
     long function;
+    int c_order = 0;
     PyObject *inputs, *results, *numbers;
     int64_t words[512];
     Id in[MOST_ARRAYS];
     Attrs a = {words, 0, sizeof words / sizeof *words};
-    if (!PyArg_ParseTuple(args, "lO!O!O!", &function, &PyTuple_Type, &inputs, &PyTuple_Type, &results, &PyTuple_Type, &numbers))
+    if (!PyArg_ParseTuple(args, "lO!O!O!|p", &function, &PyTuple_Type, &inputs, &PyTuple_Type, &results, &PyTuple_Type, &numbers, &c_order))
         return NULL;
     if (PyTuple_GET_SIZE(inputs) > MOST_ARRAYS || PyTuple_GET_SIZE(numbers) > MOST_NUMBERS) {
         PyErr_SetString(PyExc_ValueError, "host() with too many inputs or numbers");
@@ -279,6 +280,8 @@ static PyObject *core_host(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     int nin = (int)PyTuple_GET_SIZE(inputs);
     Id call = trace_host(t->graph, in, nin, words, (int)a.len);
+    if (c_order)
+        layout = LAYOUT_C;
     if (call && layout != LAYOUT_C)
         trace_unordered(t, call);
     return host_items(t, call, PyTuple_GET_SIZE(results), in, nin, layout);
@@ -286,7 +289,7 @@ static PyObject *core_host(PyObject *Py_UNUSED(module), PyObject *args)
 
 static PyMethodDef host_methods[] = {
     {"host_function", core_host_function, METH_O, "host_function(f): the number of f(results, *inputs, *numbers), a pure function that a plan calls"},
-    {"host", core_host, METH_VARARGS, "host(function, inputs, results, numbers): a tuple of arrays of these (dtype, shape)"},
+    {"host", core_host, METH_VARARGS, "host(function, inputs, results, numbers, c_order=False): a tuple of arrays of these (dtype, shape), which NumPy makes in C order or in its operands'"},
     {0},
 };
 

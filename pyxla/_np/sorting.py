@@ -22,7 +22,7 @@ def argsort_into(results, x, axis, kind):
 
 
 run_sort = host(sort_into, lambda number: _core.host_sort(number, False))
-run_argsort = host(argsort_into, lambda number: _core.host_sort(number, True))
+run_argsort = host(argsort_into, lambda number: _core.host_sort(number, True), c_order=True)
 
 
 @host
@@ -31,9 +31,11 @@ def run_partition(results, x, axis, *kth):
     results[0].partition(kth, axis)
 
 
-@host
-def run_argpartition(results, x, axis, *kth):
+def argpartition_into(results, x, axis, *kth):
     results[0][...] = np.argpartition(x, kth, axis)
+
+
+run_argpartition = host(argpartition_into, c_order=True)
 
 
 @host

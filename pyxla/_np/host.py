@@ -11,7 +11,8 @@ from .. import _core
 
 def host(f, native=None, c_order=False):
     """Registers a host function; the result makes a call of it: `call(inputs, results, *numbers)` with (dtype, shape) pairs as results.
-    `native(number)` may give it a form that needs no Python (native.c). c_order: NumPy makes its results in C order, not in its operands'."""
+    `native(number)` may give it a form that needs no Python (native.c). c_order: NumPy makes its results in C order, not in that of its
+    operands."""
     number = _core.host_function(f)
     if native:
         native(number)

@@ -177,8 +177,8 @@ for seed in range(60):
 @pytest.mark.parametrize("backend", ["llvm", "interp"])
 def test_random_reductions_for_a_tiny_cache(backend):
     """Arrays that take a thousand elements are past the second cache of this machine: many blocks, cut at odd places."""
-    here = Path(__file__).parent
-    env = {**os.environ, "PYXLA_CACHES": "4096,4096", "PYTHONPATH": os.pathsep.join([str(here), str(here.parent)]), "PYXLA_CHECK": "1"}
+    packages = str(Path(pyxla.__file__).parent.parent)              # the build that is tested
+    env = {**os.environ, "PYXLA_CACHES": "4096,4096", "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), packages]), "PYXLA_CHECK": "1"}
     if backend == "interp":
         env["PYXLA_BACKEND"] = "interp"
     r = subprocess.run([sys.executable, "-c", CASES.replace("range(60)", "range(60, 80)") if backend == "interp" else CASES], env=env, capture_output=True, text=True)

@@ -22,6 +22,7 @@ typedef struct {
     ValInfo *vals;
     ArrayInfo *arrays;
     uint32_t *stores, *stored;                              /* per access: it is stored through anywhere; last such statement so far + 1 */
+    uint32_t *elsewhere;                                    /* per access: such a statement in the FULL block that the REST we are in stands for, or 0 */
 } Verify;
 
 static bool __attribute__((format(printf, 2, 3))) illegal(Verify *v, const char *fmt, ...)
@@ -355,6 +356,26 @@ static bool use_val(Verify *v, uint32_t id, Dtype dtype)
     return use(v, id);
 }
 
+/* A block is FULL or it is a REST: what the one stores the other has not stored. (Leaving a REST, it may have been either.) */
+static void enter_rest(Verify *v, const Stmt *s)
+{
+    uint32_t full = v->at;
+    while (full-- && !(v->k->stmts.at[full].kind == STMT_FOR && v->k->stmts.at[full].part == PART_FULL && v->k->stmts.at[full].axis == s->axis)) {}
+    for (uint32_t i = 0; full != UINT32_MAX && i < v->k->accesses.len; i++)
+        if (v->stored[i] > full) {
+            v->elsewhere[i] = v->stored[i];
+            v->stored[i] = 0;
+        }
+}
+
+static void leave_rest(Verify *v)
+{
+    for (uint32_t i = 0; i < v->k->accesses.len; i++) {
+        v->stored[i] = v->stored[i] ? v->stored[i] : v->elsewhere[i];
+        v->elsewhere[i] = 0;
+    }
+}
+
 static bool walk_for(Verify *v, const Stmt *s)
 {
     const Kernel *k = v->k;
@@ -375,6 +396,8 @@ static bool walk_for(Verify *v, const Stmt *s)
     REQUIRE(v, !s->grid || (s->end == k->stmts.len && !s->lanes && s->part <= PART_BLOCKS), "a grid FOR has lanes, or does not span the kernel");
     v->open[v->depth++] = v->at;                            /* at most two per axis, so it fits */
     v->running[s->axis] |= (uint8_t)(1 << s->part);
+    if (s->part == PART_REST)
+        enter_rest(v, s);
     return true;
 }
 
@@ -502,6 +525,8 @@ static bool walk(Verify *v)
         while (v->depth && k->stmts.at[v->open[v->depth - 1]].end <= v->at) {
             const Stmt *f = &k->stmts.at[v->open[--v->depth]];
             v->running[f->axis] &= (uint8_t)~(1 << f->part);
+            if (f->part == PART_REST)
+                leave_rest(v);
         }
         if (!walk_stmt(v, &k->stmts.at[v->at]))
             return false;
@@ -522,7 +547,8 @@ bool kernel_verify(const Kernel *k, Err *err)
     v.arrays = arena_alloc(a, (k->arrays.len + 1) * sizeof *v.arrays);
     v.stores = arena_alloc(a, (k->accesses.len + 1) * sizeof *v.stores);
     v.stored = arena_alloc(a, (k->accesses.len + 1) * sizeof *v.stored);
-    bool legal = v.states && v.vals && v.arrays && v.stores && v.stored && check_tables(&v) && walk(&v);
+    v.elsewhere = arena_alloc(a, (k->accesses.len + 1) * sizeof *v.elsewhere);
+    bool legal = v.states && v.vals && v.arrays && v.stores && v.stored && v.elsewhere && check_tables(&v) && walk(&v);
     arena_free(a);
     return legal;
 }

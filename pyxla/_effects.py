@@ -3,6 +3,7 @@ numbers, advance iterators, read clocks and files.
 
 `Effects` remembers before a trace how such things are, for all that the function can reach (`_capture.py`), and compares after it. What
 is clear from the names in the code is refused before."""
+import gc
 import io
 import random
 import sys
@@ -93,8 +94,9 @@ def state_of_iterator(value):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             reduced = value.__reduce__()
-    except TypeError:
-        return None
+    except TypeError:                                             # itertools from CPython 3.14 on: what it shows, and what it draws from
+        held = [part for part in gc.get_referents(value) if isinstance(part, (Iterator, list))]
+        return (repr(value), *(len(part) if isinstance(part, list) else state_of_iterator(part) for part in held))
     return tuple(state_of_iterator(part) if isinstance(part, Iterator) else part for part in flattened(reduced))
 
 

@@ -24,9 +24,9 @@ enum {
 
 /* ---- forms ---- */
 
-/* Terms of a block, a power of two up to `most`, of a sum of n > most: so few that a block's sum is of another size than the whole. The last additions in
- * one block round where those of the whole do, and a pairwise sum has one of these. */
-static int32_t part_of(int64_t n, int parts, int32_t most) { return floor_pow2(n / parts, most); }
+/* Terms of a block, `most` or a quarter of it (two sizes, lest every n have a kernel of its own), of a sum of n > most: so few that a block's sum is of
+ * another size than the whole. The last additions in one block round where those of the whole do, and a pairwise sum has one of these. */
+static int32_t part_of(int64_t n, int32_t most) { return n < 4 * (int64_t)most ? most / 4 : most; }
 
 /* The reduced loop that a sum runs through in blocks, and the block; -1: none is needed. */
 static int choose_blocks(const Lower *l, int32_t *block)
@@ -36,13 +36,13 @@ static int choose_blocks(const Lower *l, int32_t *block)
     int32_t most = rows ? sum_block(l, BLOCK, SUM_TRIPS) : adds_floats(l) ? ROW_BLOCK : MOMENTS_BLOCK;
     if (!wide || l->gp->scan || extents(l, true) <= (!rows && adds_floats(l) ? 2 * most : most)) return -1;
     if (rows && l->loop[l->vec].extent > most) {
-        *block = adds_floats(l) ? part_of(l->loop[l->vec].extent, 4, most) : most;
+        *block = adds_floats(l) ? part_of(l->loop[l->vec].extent, most) : most;
         return l->vec;
     }
     for (int i = 0; i < l->nloops; i++) {
         if (!l->loop[i].reduced || l->loop[i].inner) continue;
         int64_t inside = extents(l, true) / (l->loop[i].extent ? l->loop[i].extent : 1);
-        int64_t terms = adds_floats(l) ? part_of(extents(l, true), rows ? 4 : 2, most) : most;
+        int64_t terms = adds_floats(l) && rows ? part_of(extents(l, true), most) : most;
         *block = floor_pow2(terms / (inside ? inside : 1), rows ? ROW_BLOCK : most);
         return i;
     }

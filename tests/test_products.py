@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -466,6 +467,23 @@ def test_many_small_products(dtype, m, k, n):
                  (a, np.ascontiguousarray(b.swapaxes(1, 2)).swapaxes(1, 2)), (a.reshape(count, 1, m, k)[:2], b[:20])]:
         within_terms(lambda a, b: a @ b, x, y)
     within_terms(lambda a, b: a @ b @ np.swapaxes(b, 1, 2) + 0 * a[..., :1, :1], a, b, terms=k + n + 1)
+
+
+@pytest.mark.parametrize("level", ["sse2", "avx2"])
+def test_small_products_in_narrow_vectors(level):
+    """All columns of up to 16, in vectors of two numbers as well."""
+    code = """
+import numpy as np, pyxla
+r = np.random.default_rng(0)
+for n in range(2, 17):
+    for k in (1, 2, 3):
+        for dtype in ("float64", "float32"):
+            a, b = r.integers(-9, 9, (20, 2, k)).astype(dtype), r.integers(-9, 9, (20, k, n)).astype(dtype)
+            assert (pyxla.jit(lambda a, b: a @ b)(a, b) == a @ b).all(), (n, k, dtype)
+"""
+    env = {**os.environ, "PYXLA_CPU": level, "PYTHONPATH": str(Path(pyxla.__file__).parent.parent)}
+    r = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr[-2000:]
 
 
 def test_small_products_and_what_is_around_them():

@@ -9,7 +9,7 @@ enum {
     UNROLLED = 128,              /* additions of vectors that are written out; more go in a loop over rows */
     SIDE_BY_SIDE = 8,            /* rows at once */
     DEEP = 8,                    /* ... half of them where the chains are longer */
-    VECTORS = 5,                 /* columns are 8 + 4 + 2 + 1 lanes, or full vectors and one under a mask */
+    VECTORS = 8,                 /* 16 columns of two lanes */
     TERMS = 24,                  /* registers for B, of 32 */
     FEW_TERMS = 10,              /* ... of 16 */
     LINE = 64,
@@ -30,12 +30,13 @@ static bool known(LLVMValueRef v, int *out)
     return n > 0 && n <= MOST;
 }
 
-/* The columns as vectors: full ones, then one under a mask, or halves of halves. */
-static void choose_vectors(Small *s)
+/* The columns as vectors: full ones, then one under a mask, or halves of halves; whether there is room for all. */
+static bool choose_vectors(Small *s)
 {
+    int at = 0;
     Gen *g = s->d->g;
     bool masks = target_mask(g->e.level, dtype_info[s->d->dt].bytes);
-    for (int at = 0; at < s->n && s->nvec < VECTORS; s->nvec++) {
+    for (; at < s->n && s->nvec < VECTORS; s->nvec++) {
         unsigned lanes = s->d->lanes, left = (unsigned)(s->n - at);
         while (lanes > left && (!masks || lanes / 2 >= left)) lanes /= 2;
         s->vec[s->nvec].at = at;
@@ -43,6 +44,7 @@ static void choose_vectors(Small *s)
         if (lanes > left) s->vec[s->nvec].active = int64_const(g, left);
         at += (int)(lanes < left ? lanes : left);
     }
+    return at == s->n;
 }
 
 static void make_masks(Small *s)
@@ -150,8 +152,7 @@ bool dot_small(Dot *d)
     int64_t bytes = dtype_info[d->dt].bytes;
     if (d->nsums || d->bits & DOT_BYTES || !known(d->m, &s.m) || !known(d->n, &s.n) || !known(d->k, &s.k)) return false;
     if (s.n == 1 || !by.literal || by.bytes != bytes || !to.literal || to.bytes != bytes) return false;
-    choose_vectors(&s);
-    if (s.k * s.nvec > registers) return false;
+    if (!choose_vectors(&s) || s.k * s.nvec > registers) return false;
     scope_continue(d->g);
     if (!scope_open(d->g, NULL, NULL)) return true;
     make_masks(&s);

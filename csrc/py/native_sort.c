@@ -56,7 +56,9 @@ static void sort_bytes(uint8_t *row, npy_intp n, bool sign)
         tally[0][row[i]]++;
     for (int k = 0; k < 256; k++) {
         int value = sign ? k ^ 128 : k;
-        size_t times = tally[0][value] + tally[1][value] + tally[2][value] + tally[3][value];
+        size_t times = 0;
+        for (int t = 0; t < TALLIES; t++)
+            times += tally[t][value];
         memset(row, value, times);
         row += times;
     }

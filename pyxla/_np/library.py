@@ -12,6 +12,7 @@ from .manip import ravel
 implements = _core.implements
 MODES = ("valid", "same", "full")
 TAPS, TESTS = 32, 9     # the longest vector that generated code slides; the most elements it looks for (NumPy compares with each up to 9)
+SLIDES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128"}
 
 
 # ---- convolve, correlate ----
@@ -58,10 +59,7 @@ def slide(a, w, mode):
 def few_taps(a, v):
     """Whether generated code slides one along the other; NumPy's products of bools and of float16 are others."""
     sizes = a.size, v.size
-    return not any(map(_core.is_extent, sizes)) and 0 < min(sizes) <= TAPS and np.result_type(a.dtype, v.dtype).name in WORDS
-
-
-WORDS = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128"}
+    return not any(map(_core.is_extent, sizes)) and 0 < min(sizes) <= TAPS and np.result_type(a.dtype, v.dtype).name in SLIDES
 
 
 def slid(run, a, v, mode):

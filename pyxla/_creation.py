@@ -238,6 +238,13 @@ def require(a, dtype=None, requirements=None, *, like=None):
     return a.copy() if not owned or "W" in wanted and _core.readonly(a) else a
 
 
+def asarray_chkfinite(a, dtype=None, order=None):
+    x = array(a, dtype, order=order)
+    if x.dtype.char in np.typecodes["AllFloat"]:
+        _core.check(np.isfinite(x), "value", "array must not contain infs or NaNs; np.nan_to_num replaces them")
+    return x
+
+
 def fixed(key):
     """A key of np.mgrid or np.r_ with the numbers in its slices known (and guarded)."""
     if isinstance(key, tuple):
@@ -306,7 +313,7 @@ def same(name):
     return make
 
 
-_HERE = {f.__name__: f for f in (ones, full, eye, indices, fromfunction, isscalar, require)}
+_HERE = {f.__name__: f for f in (ones, full, eye, indices, fromfunction, isscalar, require, asarray_chkfinite)}
 _REDIRECTED = (*_HERE, "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like", "full_like", "hanning", "hamming",
                "blackman", "bartlett", "kaiser", "fft.fftfreq", "fft.rfftfreq")
 _METHODS = {"grid": (type(np.mgrid).__mro__[1].__getitem__, grid), "joined": (type(np.r_).__mro__[1].__getitem__, joined),

@@ -36,7 +36,6 @@ KNOWN = {
     ("refuses", "np.array([v[0], 1])"): "NumPy's array is one of objects",
     ("refuses", "np.nanmedian(x, axis=0)"): DATA,
     ("raises", "np.nanmedian(x, axis=0)"): DATA,
-    ("refuses", "np.real_if_close(x)"): DATA,
 }
 
 if OLD:

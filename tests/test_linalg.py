@@ -4,7 +4,6 @@ import pytest
 from checking import check, check_error, layouts, sample
 
 import pyxla
-from pyxla import UnsupportedError
 
 LA = np.linalg
 S4 = sample((4, 4), "float64", 1)
@@ -208,14 +207,8 @@ def test_errors_at_trace_time(f):
     check_error(f, np.ones((2, 3)))
 
 
-@pytest.mark.parametrize("f", [LA.eig, LA.eigvals])
-def test_eigenvalues_of_a_real_matrix_are_refused(f):
-    with pytest.raises(UnsupportedError, match=r"complex.*eigh|complex.*eigvalsh"):
-        pyxla.jit(f)(S4)
-
-
 def test_residuals_of_a_deficient_matrix():
-    f = pyxla.jit(lambda a, b: LA.lstsq(a, b)[0])
-    np.testing.assert_allclose(f(R, V5), LA.lstsq(R, V5)[0], rtol=1e-10)
-    with pytest.raises(UnsupportedError, match="full rank"):
-        pyxla.jit(lambda a, b: LA.lstsq(a, b)[1])(R, V5)
+    f = pyxla.jit(LA.lstsq)
+    for a in (R, R + np.eye(*R.shape), R):
+        for got, want in zip(f(a, V5), LA.lstsq(a, V5)):
+            np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)

@@ -71,12 +71,20 @@ static void move_up(Cache *c, Entry *e)
         }
 }
 
+static bool is_wrong(const Wrong *w, const Entry *e)
+{
+    int k = 0;
+    while (k < w->n && w->at[k] != e)
+        k++;
+    return k < w->n;
+}
+
 /* One walk along the chain; *again: the cache was changed by Python code under way. */
-static Entry *walk(Cache *c, const Record *r, uint64_t hash, Registers *regs, bool *again)
+static Entry *walk(Cache *c, const Record *r, const Wrong *but, uint64_t hash, Registers *regs, bool *again)
 {
     uint64_t version = c->version;
     for (Entry *e = *chain_of(c, hash); e; ) {
-        if (!same_words(e, hash, r) || !entry_fits(e, r)) {
+        if (!same_words(e, hash, r) || !entry_fits(e, r) || is_wrong(but, e)) {
             e = e->next;
             continue;
         }
@@ -109,14 +117,14 @@ static void count_variants(Cache *c, const Record *r, uint64_t hash, Entry **var
     }
 }
 
-Entry *cache_find(Cache *c, const Record *r, Registers *regs, Entry **variant, uint32_t *variants)
+Entry *cache_find(Cache *c, const Record *r, const Wrong *but, Registers *regs, Entry **variant, uint32_t *variants)
 {
     uint64_t hash = record_hash(r);
     bool again = true;
     Entry *e = NULL;
     for (int tries = 0; again && tries < 8 && !PyErr_Occurred(); tries++) {
         again = false;
-        e = walk(c, r, hash, regs, &again);
+        e = walk(c, r, but, hash, regs, &again);
     }
     *variant = NULL;
     *variants = 0;

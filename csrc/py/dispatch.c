@@ -1,4 +1,5 @@
 /* What a call does: the hit path, which makes no Python object but the results, and the miss path, which is right alone. */
+#include "py/assume.h"
 #include "py/error.h"
 #include "py/jit.h"
 #include "py/log.h"
@@ -50,6 +51,34 @@ bool call_lent(Call *c, Record *r)
     record_init(r);
     r->abstract = abstract;
     return call_record(c, r);
+}
+
+/* ---- entries that assumed what does not hold ---- */
+
+/* After a run that failed: whether the call goes on with another entry, which assumes otherwise. The exception is gone then. */
+static bool call_wrong(Call *c, Entry *e, const Record *r, const Registers *regs)
+{
+    Wrong *w = &c->wrong;
+    if (w->n == MAX_WRONG || !assumption_broken(e, r, regs, &w->why))
+        return false;
+    Entry **at = PyMem_Realloc(w->at, (size_t)(w->n + 1) * sizeof *at);
+    if (!at) {
+        PyErr_NoMemory();
+        return false;
+    }
+    w->at = at;
+    w->at[w->n++] = e;
+    e->refs++;
+    w->flip += w->fresh == e;    /* rounding decides: computed amid the trace the value is another one than in the run */
+    return true;
+}
+
+static void wrong_clear(Wrong *w)
+{
+    while (w->n)
+        entry_unref(w->at[--w->n]);
+    PyMem_Free(w->at);
+    Py_XDECREF(w->why);
 }
 
 /* ---- misses ---- */
@@ -114,11 +143,14 @@ static bool warn_guards(Jit *jit, uint32_t variants, PyObject *why)
 static Entry *trace_entry(Call *c, const Record *r, const Entry *variant, uint32_t variants)
 {
     Jit *jit = c->jit;
-    PyObject *why = variant ? broken_guard(c, variant, r) : NULL;
+    PyObject *why = c->wrong.why ? Py_NewRef(c->wrong.why) : variant ? broken_guard(c, variant, r) : NULL;
+    TraceOptions options = jit->options;
+    options.flip = c->wrong.flip;
     Entry *e = warn_guards(jit, variants, why)
-             ? entry_make(jit->fn, jit->text, &jit->signature, r, &c->binding, &jit->options, &jit->costs) : NULL;
+             ? entry_make(jit->fn, jit->text, &jit->signature, r, &c->binding, &options, &jit->costs) : NULL;
     if (e) {
         jit->traces++;
+        c->wrong.fresh = e;
         const Entry *old = variant ? variant : jit->cache.last ? jit->cache.last->entry : NULL;
         log_recompile(jit->text, e, old, why);
     }
@@ -162,7 +194,7 @@ static Bound *bound_for(Call *c, const Record *r, Registers *regs, Pending **wai
     Jit *jit = c->jit;
     Entry *variant;
     uint32_t variants;
-    Entry *e = cache_find(&jit->cache, r, regs, &variant, &variants);
+    Entry *e = cache_find(&jit->cache, r, &c->wrong, regs, &variant, &variants);
     Bound *b = e ? entry_bound(e, r) : NULL;
     if (b) {
         jit->hits++;
@@ -214,6 +246,7 @@ static PyObject *call_missed(Call *c, Record *r)
         Registers regs = {.at = regs.buffer};
         Pending *wait = NULL;
         PyObject *result = NULL;
+        bool again = false;
         uint64_t misses = c->jit->misses;
         Bound *b = bound_for(c, r, &regs, &wait);
         if (b && c->jit->tune > 0 && !c->jit->tuning && misses != c->jit->misses) {
@@ -227,9 +260,12 @@ static PyObject *call_missed(Call *c, Record *r)
         if (b) {
             cache_last(&c->jit->cache, b);
             result = run_bound(b, r, &regs, c);
+            again = !result && b->entry->assumes && call_wrong(c, b->entry, r, &regs);
             bound_unref(b);
         }
         registers_clear(&regs);
+        if (again)
+            continue;
         if (!wait)
             return result;
         if (!pending_wait(wait))
@@ -256,8 +292,9 @@ static PyObject *call_recorded(Call *c, Record *r)
     int ok = entry_admits(b->entry, r, &regs, NULL);
     PyObject *result = NULL;
     if (ok == 1) {
-        c->jit->hits++;
         result = run_bound(b, r, &regs, c);
+        ok = result || !b->entry->assumes || !call_wrong(c, b->entry, r, &regs);
+        c->jit->hits += (uint64_t)ok;
     }
     registers_clear(&regs);
     bound_unref(b);
@@ -290,12 +327,15 @@ PyObject *jit_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, P
     c.nargs = PyVectorcall_NARGS(nargsf);
     c.kwnames = kwnames;
     c.bound = false;
+    c.wrong = (Wrong){0};
     Record r;
     record_init(&r);
     Py_INCREF(jit);    /* the call may be the last to know it */
     PyObject *result = call_record(&c, &r) ? call_recorded(&c, &r) : NULL;
     if (c.bound)
         binding_clear(&c.binding);
+    if (c.wrong.why)
+        wrong_clear(&c.wrong);
     record_clear(&r);
     Py_DECREF(jit);
     return result;

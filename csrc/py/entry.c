@@ -287,6 +287,8 @@ static bool fill_outputs(Entry *e)
     mark_scalars(e);
     mark_ordered(e);
     e->staged = stage_needed(g);
+    for (uint32_t k = 0; k < g->checks.len; k++)
+        e->assumes |= node_attr(g, g->checks.at[k])[0] == CHECK_ASSUMED;
     return true;
 }
 

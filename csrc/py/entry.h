@@ -44,6 +44,7 @@ struct Entry {
     int32_t *written;             /* graph inputs that are written to */
     uint32_t nresults, noutputs, ninputs, nwritten, ncaptured;
     uint32_t nregs, nguards;      /* nregs: 0 if nothing reads a register */
+    bool assumes;                 /* something of values that a run checks (assume.h) */
     bool cached;                  /* it is in the cache */
     bool staged;                  /* shapes depend on data */
     bool plain;                   /* registers are leaves: nothing to compute */

@@ -27,7 +27,8 @@ bool error_module_init(PyObject *module)
         && (state.trace_error = error_new(module, "TraceError", TRACE_DOC, state.error, NULL))
         && (state.unsupported_error = error_new(module, "UnsupportedError", UNSUPPORTED_DOC, state.trace_error, PyExc_NotImplementedError))
         && (state.compile_error = error_new(module, "CompileError", COMPILE_DOC, state.error, NULL))
-        && (state.internal_error = error_new(module, "InternalError", INTERNAL_DOC, state.error, NULL));
+        && (state.internal_error = error_new(module, "InternalError", INTERNAL_DOC, state.error, NULL))
+        && (state.assumption_error = PyErr_NewException("pyxla._core.AssumptionError", state.trace_error, NULL));
 }
 
 PyObject *error_class(ErrKind kind)
@@ -91,6 +92,7 @@ static const struct { PyObject **cls; const char *message, *cure; } check_errors
     [CHECK_NOT_POSITIVE] = {NULL, "Matrix is not positive definite", "add a small multiple of np.eye, or use np.linalg.eigh"},
     [CHECK_NAN] = {&PyExc_FloatingPointError, NAN_MESSAGE, "mask such operands by np.where first, or take check_nan=True away"},
     [CHECK_RANGE] = {&PyExc_OverflowError, "a Python integer known only in the run is out of bounds for the integer dtype that it meets", "cast the array to a wider dtype"},
+    [CHECK_ASSUMED] = {&state.assumption_error, "what decides NumPy's result is not what it was in the trace", "call the jitted function again, with arguments that no other thread changes"},
     [CHECK_INDICES] = {&PyExc_IndexError, "shape mismatch: indexing arrays could not be broadcast together: extents known only in the run differ", SHAPES_CURE},
 };
 

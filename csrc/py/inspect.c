@@ -310,7 +310,9 @@ static PyObject *trace_only(PyObject *self, PyObject *const *args, Py_ssize_t na
     record_init(&r);
     r.abstract = true;
     if (call_record(&c, &r) && call_lent(&c, &r) && call_bind(&c)) {
-        Entry *e = entry_make(jit->fn, jit->text, &jit->signature, &r, &c.binding, &jit->options, &jit->costs);
+        TraceOptions options = jit->options;
+        options.abstract = r.shapes;
+        Entry *e = entry_make(jit->fn, jit->text, &jit->signature, &r, &c.binding, &options, &jit->costs);
         if (e) {
             result = use(e, &r, &c);
             entry_unref(e);

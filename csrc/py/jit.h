@@ -5,7 +5,7 @@
 #pragma once
 #include "py/entry.h"
 
-enum { CACHE_BUCKETS = 64, MAX_ENTRIES = 256, GUARD_WARNING = 8 };
+enum { CACHE_BUCKETS = 64, MAX_ENTRIES = 256, GUARD_WARNING = 8, MAX_WRONG = 64 };
 
 /* A signature that some thread is compiling. */
 typedef struct Pending Pending;
@@ -44,6 +44,9 @@ typedef struct {
     Costs costs;
 } Jit;
 
+/* Entries that admit a call and assumed what does not hold for it (references), most often none. */
+typedef struct { int n; uint32_t flip; Entry **at; const Entry *fresh; PyObject *why; } Wrong;
+
 /* One call: what a message about it needs besides its record. */
 typedef struct {
     Jit *jit;
@@ -52,6 +55,7 @@ typedef struct {
     PyObject *kwnames;
     Binding binding;
     bool bound;                   /* binding is filled */
+    Wrong wrong;
 } Call;
 
 /* Fills c->binding unless it is; false with an exception. */
@@ -84,9 +88,9 @@ bool check_layouts(const Entry *e, const Record *r, Call *c);
 PyObject *run_bound(Bound *b, const Record *r, const Registers *regs, Call *c);
 
 /* ---- cache.c ---- */
-/* The entry that admits the call (a reference) with its registers, or NULL: none does, or an exception. *variant: the latest entry with the
+/* The entry that admits the call, `but` for these (a reference) with its registers, or NULL: none does, or an exception. *variant: the latest entry with the
  * same words (a reference), *variants: how many there are. */
-Entry *cache_find(Cache *c, const Record *r, Registers *regs, Entry **variant, uint32_t *variants);
+Entry *cache_find(Cache *c, const Record *r, const Wrong *but, Registers *regs, Entry **variant, uint32_t *variants);
 /* Adds an entry; the least recently used one goes when there are too many. */
 void cache_add(Cache *c, Entry *e);
 /* Makes b the latest call's bound, unless its entry has left the cache; NULL: none is. */

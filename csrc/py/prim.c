@@ -460,6 +460,17 @@ static PyObject *prim_is_numpy_scalar(PyObject *m, PyObject *o)
     return PyBool_FromLong(is_tracer(o) && ((Tracer *)o)->kind == TRACER_NUMPY_SCALAR);
 }
 
+static PyObject *prim_assume(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    const char *message = prim_arity("assume", n, 2, 2) ? PyUnicode_AsUTF8(args[1]) : NULL;
+    if (!message)
+        return NULL;
+    if (!is_tracer(args[0]))
+        return PyBool_Check(args[0]) || PyLong_Check(args[0]) ? Py_NewRef(args[0]) : PyObject_CallMethod(args[0], "item", NULL);
+    return trace_assume((Tracer *)args[0], message);
+}
+
 static PyObject *prim_concrete(PyObject *m, PyObject *o)
 {
     (void)m;
@@ -548,6 +559,7 @@ PyMethodDef prim_methods[] = {
     FAST(reduce, "reduce(op, x, axes, ddof=0.0): axes in 0 .. ndim - 1, which disappear"),
     FAST(scan, "scan(op, x, axis)"),
     FAST(dot, "dot(a, b): (..., m, k) x (..., k, n)"),
+    FAST(assume, "assume(x, message): today's value of one bool or int64, which every run checks"),
     {"_extent_type", prim_extent_type, METH_O, "_extent_type(cls): the class of extents that are known only in the run"},
     {"array_header", prim_array_header, METH_O, "array_header(array): flags, dtype, shape and strides, as bytes"},
     {"elements_hash", prim_elements_hash, METH_O, "elements_hash(array): a number that another array with these elements in this order has too"},

@@ -16,7 +16,7 @@ void record_init(Record *r)
     r->lay_cap = sizeof r->lay_buf / sizeof *r->lay_buf;
     r->leaf_cap = sizeof r->leaf_buf / sizeof *r->leaf_buf;
     r->statics_cap = sizeof r->statics_buf / sizeof *r->statics_buf;
-    r->abstract = false;
+    r->abstract = r->shapes = false;
     r->why = NULL;
     r->refused = NULL;
     memset(r->seen, 0, sizeof r->seen);
@@ -270,6 +270,7 @@ static bool add_abstract(Record *r, PyObject *o)
 {
     if (!r->abstract)
         return refuse(r, o, "a ShapeDtype stands for an array only in lower() and eval_shape()");
+    r->shapes = true;
     PyObject *zeros = PyObject_CallMethod(o, "_zeros", NULL);
     if (!zeros || !PyArray_CheckExact(zeros)) {
         Py_XDECREF(zeros);

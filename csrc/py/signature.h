@@ -65,7 +65,7 @@ typedef struct {
     PyObject **statics;                /* owned */
     uint32_t nsig, nlay, nleaves, nstatics;
     uint32_t sig_cap, lay_cap, leaf_cap, statics_cap;
-    bool abstract;                     /* ShapeDtype leaves are allowed */
+    bool abstract, shapes;             /* ShapeDtype leaves are allowed; there are some */
     const char *why;                   /* a leaf that is refused: why; its number is nleaves */
     PyObject *refused;                 /* that leaf; owned */
     uint64_t seen[16];                 /* filter of the addresses of array leaves */

@@ -45,6 +45,16 @@ bool caller_is_numpy(void)
     return owner == FRAME_NUMPY || owner == FRAME_PYXLA;
 }
 
+bool numpy_asks(void)
+{
+    PyFrameObject *f = PyEval_GetFrame();
+    PyObject *globals = f ? frame_globals(f) : NULL, *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
+    const char *s = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    bool numpy = s && in_package(s, "numpy", 5);
+    Py_XDECREF(globals);
+    return numpy;
+}
+
 /* Whether a frame's code is ours or NumPy's, remembered by code object. */
 static bool frame_internal(Trace *t, PyFrameObject *f, PyObject *code)
 {

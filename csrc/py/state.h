@@ -12,6 +12,7 @@
     X(unsupported_error) \
     X(compile_error) \
     X(internal_error) \
+    X(assumption_error)   /* of a run; dispatch.c catches it */ \
     X(jit_type)           /* jit_type.c */ \
     X(lowered_type)       /* inspect.c */ \
     X(compiled_type) \

@@ -191,7 +191,7 @@ static int add_array(Trace *t, PyArrayObject *a, TraceInput input, InputFact fac
 
 static PyObject *leaf_array(Trace *t, int leaf, PyArrayObject *a)
 {
-    int k = add_array(t, a, (TraceInput){.kind = INPUT_LEAF, .leaf = leaf}, (InputFact){0}, "argument");
+    int k = add_array(t, a, (TraceInput){.kind = INPUT_LEAF, .leaf = leaf}, (InputFact){.value = (PyObject *)a}, "argument");
     return k < 0 ? NULL : tracer_input(t, k, OWNER_LEAF, TRACER_ARRAY);
 }
 
@@ -202,7 +202,7 @@ static PyObject *leaf_scalar(Trace *t, int leaf, PyObject *value)
     Py_XDECREF(descr);
     if (d == DT_COUNT)
         return NULL;
-    int k = add_input(t, (TraceInput){.kind = INPUT_LEAF, .leaf = leaf, .dtype = d}, (InputFact){.contiguous = true, .ordered = true, .readonly = true}, NULL, 0);
+    int k = add_input(t, (TraceInput){.kind = INPUT_LEAF, .leaf = leaf, .dtype = d}, (InputFact){.contiguous = true, .ordered = true, .readonly = true, .value = value}, NULL, 0);
     return k < 0 ? NULL : tracer_input(t, k, OWNER_LEAF, TRACER_NUMPY_SCALAR);
 }
 
@@ -361,6 +361,8 @@ void trace_rollback(Trace *t, TraceMark mark)
     journal_truncate(p, mark.journal);
     while (p->registers.len && p->registers.at[p->registers.len - 1].node >= mark.graph.nodes)
         p->registers.len--;
+    while (p->assumed.len && p->assumed.at[p->assumed.len - 1].node >= mark.graph.nodes)
+        p->assumed.len--;
     while (t->inputs.len > mark.inputs)
         Py_CLEAR(t->inputs.at[--t->inputs.len].object);
     PyDict_Clear(p->captured);    /* what is left is met again as a second input */

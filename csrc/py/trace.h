@@ -66,7 +66,8 @@ typedef struct {
     PyObject *object;           /* OBJECT */
 } TraceResult;
 
-typedef struct { uint8_t mode; Py_ssize_t op_limit; } TraceOptions;    /* mode: MODE_ bits of the nodes */
+/* mode: MODE_ bits of the nodes; abstract: arguments may be ShapeDtypes, which have no values; flip: assumptions whose value shall be the other one. */
+typedef struct { uint8_t mode; Py_ssize_t op_limit; bool abstract; uint32_t flip; } TraceOptions;
 
 #define NAN_MESSAGE "an operation made a NaN of operands without one"
 

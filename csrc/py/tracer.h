@@ -71,6 +71,7 @@ typedef struct {
     const int64_t *strides;       /* bytes; NULL if it is contiguous */
     bool constant;                /* an array of our own whose elements never change */
     uint64_t hash;                /* CAPTURED: of its elements when it was met */
+    PyObject *value;              /* LEAF: the array or NumPy scalar of this call; borrowed */
 } InputFact;
 
 /* A place in the user's code (strong), and for messages the operation there with its operands, "add(float64(3,), 2)", and what a
@@ -88,6 +89,7 @@ typedef struct Operation {
 } Operation;
 typedef struct { Cell *cell; Id node; uint32_t version; } Undo;          /* a journal entry; owns a reference to the cell */
 typedef struct { int reg; Dtype dtype; Id node; } RegisterInput;
+typedef struct { Id node; int64_t value; } Assumed;
 typedef struct { GraphMark graph; uint32_t inputs, facts, journal; } TraceMark;
 
 struct TracePrivate {
@@ -98,6 +100,7 @@ struct TracePrivate {
     uint32_t *source_table, source_cap;
     struct { PyObject *code; bool internal; } frames[64];   /* whose code a frame runs: direct-mapped, strong */
     VEC(RegisterInput) registers;
+    VEC(Assumed) assumed;         /* scalars whose value the run checks (assume.c) */
     VEC(PyObject *) leaves;       /* tracers by leaf, strong */
     PyObject *handler, *handler_before;   /* NumPy's memory handler in this trace, and outside */
     PyObject *captured;           /* dict: id of an array -> number of its input */
@@ -129,6 +132,8 @@ bool source_is_user(Trace *t);
 uint32_t source_named(Trace *t, uint32_t src, const char *operation, const char *message);
 /* Whether the running frame belongs to NumPy (then hooks leave it alone). */
 bool caller_is_numpy(void);
+/* Whether it runs code of NumPy's, numpy.polynomial included. */
+bool numpy_asks(void);
 /* A hash of an array's elements, in any layout; 0 with an exception. */
 uint64_t array_hash(PyArrayObject *a);
 /* Input number of a captured ndarray; its elements are read at every call. -1 with an exception. */
@@ -315,6 +320,11 @@ PyObject *sequence_read_values(PyObject *kwargs);
 /* ---- concrete.c ---- */
 /* The ndarray of a tracer that depends on no input, or a TraceError that says what (`bool()`) asked for a value, and the cure. */
 PyObject *tracer_value(Tracer *x, const char *what, const char *cure);
+
+/* ---- assume.c ---- */
+/* The value of one bool or int64, as today's arguments give it (a Python bool or int): the trace goes on with it, and each run checks that it
+ * is so. message: what decides, with the cure after "; ". NULL with an exception. */
+PyObject *trace_assume(Tracer *x, const char *message);
 
 /* A node's dtype and shape: float64(3,4). */
 void describe_node(Text *out, const Graph *g, Id id);

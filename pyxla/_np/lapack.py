@@ -11,7 +11,7 @@ from numpy.linalg import _linalg, _umath_linalg
 
 from .. import _core
 from . import small
-from ._args import FLOAT, array, is_none, scalar, unsupported
+from ._args import FLOAT, array, is_none, scalar
 from .borrow import borrow
 from .extents import Number, broadcast_shapes, greatest, is_dynamic, least, meets
 from .host import host
@@ -109,8 +109,10 @@ def make_array(a):
 OWN = {"_umath_linalg": Gufuncs(), "_makearray": make_array, "_assert_finite": lambda *arrays: None}
 for function in (np.linalg.tensorinv, np.linalg.qr, np.linalg.eigvalsh, np.linalg.eigh, np.linalg.slogdet, np.linalg.svdvals):
     borrow(function, **OWN)
-borrowed = {f: borrow(f, **OWN) for f in (np.linalg.eig, np.linalg.eigvals, np.linalg.svd, np.linalg.matrix_rank, np.linalg.solve,
-                                         np.linalg.inv, np.linalg.cholesky, np.linalg.det)}
+for function in (np.linalg.eig, np.linalg.eigvals):                      # whose results are real if all imaginary parts are 0
+    borrow(function, all=lambda x: _core.assume(np.all(x), "whether all eigenvalues are real"), **OWN)
+borrowed = {f: borrow(f, **OWN) for f in (np.linalg.svd, np.linalg.matrix_rank,
+                                         np.linalg.solve, np.linalg.inv, np.linalg.cholesky, np.linalg.det)}
 
 
 # ---- small matrices: code of their own ----
@@ -155,26 +157,6 @@ def cholesky(a, /, *, upper=False):
     if not is_small(a):
         return borrowed[np.linalg.cholesky](a, upper=upper)
     return small.cholesky(array(a, FLOAT), upper).astype(result_type(a), copy=False)
-
-
-def complex_matrix(name, a):
-    """a, if NumPy gives complex eigenvalues for its dtype whatever they are."""
-    a = array(a)
-    if a.dtype.kind != "c":
-        real = "eigh" if name == "eig" else "eigvalsh"
-        raise unsupported(f"np.linalg.{name} of a real matrix", "whether NumPy's result is complex depends on the data; cast it to complex "
-                          f"first, a.astype(complex), or use np.linalg.{real} if it is symmetric")
-    return a
-
-
-@implements(np.linalg.eig)
-def eig(a):
-    return borrowed[np.linalg.eig](complex_matrix("eig", a))
-
-
-@implements(np.linalg.eigvals)
-def eigvals(a):
-    return borrowed[np.linalg.eigvals](complex_matrix("eigvals", a))
 
 
 @host
@@ -275,7 +257,15 @@ def run_lstsq(results, a, b, rcond):
 
 @implements(np.linalg.lstsq)
 def lstsq(a, b, rcond=None):
+    warns = only_warns(sys._getframe(1))
+    x, residuals, rank, s = least_squares(a, b, rcond, not warns)
+    return x, residuals, x.shape[0] if warns else rank, s
+
+
+def least_squares(a, b, rcond, exact):
+    """np.linalg.lstsq; exact: the residuals are read, of which NumPy has none where the rank is not full."""
     a, b = array(a), array(b)
+    exact = exact and not is_dynamic(a) and not is_dynamic(b)
     one = b.ndim == 1
     b = b[:, None] if one else b
     _linalg._assert_2d(a, b)
@@ -292,8 +282,9 @@ def lstsq(a, b, rcond=None):
     types = result_types(lstsq_gufunc(a), arrays, (t, arrays[2].dtype, np.intc, arrays[2].dtype))
     x, residuals, rank, s = run_lstsq(arrays, types)
     x = _core.full(x.shape, x.dtype, 0) if is_none(m) else x[..., :k]
-    residuals = _core.full((0,), real, 0) if not isinstance(m, Number) and m <= n else residuals[..., :k].astype(real, copy=False)
-    rank = n if only_warns(sys._getframe(1)) else scalar(rank)
+    rank = scalar(rank)
+    none = not isinstance(m, Number) and m <= n or exact and not _core.assume(np.equal(rank, n), "whether the matrix has full rank")
+    residuals = _core.full((0,), real, 0) if none else residuals[..., :k].astype(real, copy=False)
     return (x.squeeze(axis=-1) if one else x).astype(result), residuals, rank, s.astype(real, copy=False)
 
 

@@ -4,15 +4,14 @@ from numpy._core.getlimits import finfo
 from numpy.lib._type_check_impl import mintypecode
 
 from .. import _core
-from ._args import array, is_none, unsupported
+from ._args import array, is_none
 from .borrow import borrow
 from .extents import Number, is_dynamic, meets
-from .host import host
+from .lapack import least_squares
 from .library import few_taps, run_convolve, slid
 from .manip import ravel
 
 implements = _core.implements
-NO_ROOTS = "complex coefficients of no polynomial with roots other than 0; give one of degree 1 at least"
 
 for function in (np.polyadd, np.polysub, np.polyder, np.polyint):
     borrow(function)
@@ -22,17 +21,20 @@ for function in (np.polyadd, np.polysub, np.polyder, np.polyint):
 def poly(seq_of_zeros):
     r = array(seq_of_zeros)
     r = ravel(r) if r.ndim == 0 else r
-    if r.ndim != 1 or r.dtype.kind == "c":
-        if r.ndim not in (1, 2):
-            raise ValueError("input must be 1d or non-empty square 2d array.")
-        raise unsupported("np.poly of a matrix or of complex roots", "whether NumPy's result is complex depends on the roots; multiply "
-                          "the factors with np.convolve")
+    if r.ndim == 2 and r.shape[0] == r.shape[1] != 0:
+        r = np.linalg.eigvals(r)
+    elif r.ndim != 1:
+        raise ValueError("input must be 1d or non-empty square 2d array.")
     if not r.size:
         return 1.0
     dtype = np.dtype(mintypecode(r.dtype.char))
     r, a, zero = array(r, dtype), _core.full((1,), dtype, 1), _core.full((1,), dtype, 0)
     for k in range(r.size):
         a = _core.concatenate([a, zero], 0) + _core.concatenate([zero, a], 0) * -r[k]
+    if dtype.kind == "c":
+        roots = array(r, np.dtype(complex))
+        if _core.assume(np.all(np.sort(roots) == np.sort(roots.conjugate())), "whether all complex roots are in pairs of conjugates"):
+            return a.real.copy()
     return a
 
 
@@ -80,22 +82,25 @@ def polydiv(u, v):
     return q, _core.gather(r, (_core.iota(Number(r.size - first)) + first,))
 
 
-@host
-def run_roots(results, p):
-    results[0][...] = np.roots(p)
-
-
 @implements(np.roots)
 def roots(p):
-    p = coefficients(p)
-    if p.dtype.kind != "c":
-        raise unsupported("np.roots of real coefficients", "whether NumPy's result is complex depends on the data; cast them to complex "
-                          "first, p.astype(complex)")
+    p = array(p)
+    p = _core.reshape(p, (1,)) if p.ndim == 0 else p
+    if p.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    none = _core.full((0,), np.dtype(float), 0)
     there = np.not_equal(p, 0)
-    first, last = np.argmax(there), p.size - 1 - np.argmax(there[::-1])
-    _core.check(np.logical_and(np.any(there), np.less(first, last)), "value",   # NumPy has no complex result where none is left
-                NO_ROOTS)
-    return run_roots((p,), ((p.dtype, (Number(p.size - 1 - first),)),))[0]
+    if not p.size or not _core.assume(np.any(there), "whether a coefficient is not 0"):
+        return none
+    first, zeros = (_core.assume(np.argmax(t), "how many coefficients at an end are 0") for t in (there, there[::-1]))
+    p = p[first:p.size - zeros]
+    p = p if p.dtype.kind in "fc" else p.astype(float)
+    roots = none
+    if p.size > 1:
+        a = np.diag(_core.full((p.size - 2,), p.dtype, 1), -1)
+        a[0, :] = -p[1:] / p[0]
+        roots = np.linalg.eigvals(a)
+    return _core.concatenate([roots, _core.full((zeros,), roots.dtype, 0)], 0)
 
 
 # ---- fits ----
@@ -142,7 +147,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         left, right = left * w[:, None], right * (w[:, None] if right.ndim == 2 else w)
     scale = np.sqrt((left * left).sum(axis=0))
     left = left / scale
-    c, residuals, rank, s = np.linalg.lstsq(left, right, rcond)
+    c, residuals, rank, s = least_squares(left, right, rcond, bool(full or cov))
     c = (c.T / scale).T
     if full:
         return c, residuals, rank, s, rcond

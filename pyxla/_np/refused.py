@@ -43,24 +43,15 @@ ROWS = [
     Row("append_fields apply_along_fields assign_fields_by_name drop_fields find_duplicates join_by merge_arrays rec_append_fields rec_drop_fields rec_join "
         "recursive_fill_fields rename_fields repack_fields require_fields stack_arrays structured_to_unstructured unstructured_to_structured",
         "structured arrays are no arrays of numbers", "pass the fields as arrays of their own", module="numpy.lib.recfunctions"),
-    Row("asarray_chkfinite", "it raises for some values", "use np.asarray, and np.isfinite where the values decide", numeric=True),
 ]
 # Functions that are there and refuse some arguments: names, which, the cure. The code that refuses has its own text.
 PARTS = [
-    ("linalg.eig linalg.eigvals roots", "real ones: whether the result is complex depends on the data", "cast to complex first (`pyxla.xp.linalg.eig` does)"),
-    ("emath.sqrt emath.log emath.log2 emath.log10 emath.logn emath.arccos emath.arcsin emath.arctanh emath.power",
-     "real values that depend on an argument: whether the result is complex depends on the data", "the function of that name in numpy, of x.astype(complex) where it may be"),
-    ("poly", "matrices and complex roots: whether the result is complex depends on the data", "np.convolve of the factors"),
-    ("linalg.lstsq", "the residuals of a matrix that has not full rank", "compute them"),
-    ("polynomial.Polynomial.fit", "its domain taken from x (and that of the other classes), `full=True`: what it does where that has no width, or the rank is not full, depends on the data", "give `domain=`"),
-    ("polynomial.polynomial.polyadd polynomial.polynomial.polymul polynomial.polynomial.polyroots",
-     "coefficients that depend on an argument (and functions of numpy.polynomial like them): how many trailing zeros are dropped depends on the data",
-     "np.polyadd, np.convolve; np.roots of complex coefficients"),
+    ("polynomial.polyutils.trimcoef", "coefficients that depend on an argument", "slice them"),
+    ("polynomial.Polynomial.convert", "polynomials that depend on an argument", "`np.polyval` of their coefficients"),
     ("ldexp", "its method reduce, of integers", "cast to float first"),
     ("ndarray.view", "a store into the view of bools as another dtype", "store into the array, or into a .copy()"),
     ("vectorize", "elements of integers whose arithmetic leaves int64 on the way: an OverflowError in the run (Python's integers have no bounds)", "floats, or the function for whole arrays"),
     ("vectorize", "arrays of uint64, of complex numbers and of ml_dtypes' floats", "the function for whole arrays"),
-    ("real_if_close", "complex numbers: whether the result is real depends on the data", "take .real, or test the imaginary part yourself"),
     ("nanmedian", "ml_dtypes' floats along an axis: NumPy's dtype depends on the data", "cast to float32 first"),
     ("pad", "a function as mode, called for more than 1000 rows", "one of NumPy's modes"),
     ("array asarray", "lists of one of ml_dtypes' floats and a Python int: NumPy makes an array of objects", "cast the float first"),

@@ -645,6 +645,12 @@ MATH = [(name, int(nin), (float(ulp32), float(ulp64))) for name, nin, ulp32, ulp
         re.findall(r"^ELEMENTWISE\((\w+),\s*(\d), T, \"\w*f\w*\",\s*MATH,\s*([\d.]+),\s*([\d.]+)", (CSRC / "ir/ops.def").read_text(), re.M)]
 
 
+def test_every_row_that_kernels_may_have_is_compiled_here():
+    rows = set(re.findall(r"^ELEMENTWISE\((\w+),", (CSRC / "ir/ops.def").read_text(), re.M))
+    complex_numbers = {"real", "imag", "complex_"}                   # tests/test_complex.py
+    assert len(rows) > 50 and rows == {c[0] for c in op_cases()} | {name for name, _, _ in MATH} | complex_numbers
+
+
 @pytest.mark.parametrize("name,nin,ulp", MATH)
 @pytest.mark.parametrize("uses", [1, 12])
 def test_math_in_kernels(driver, name, nin, ulp, uses):

@@ -28,12 +28,18 @@ SHARED = {
     "rows in several loops": lambda x: (x.mean(1), x.std(1), x.mean(0), x.max()),
     "softmax": lambda x: (x.sum(0), softmax(x)),
     "softmax first": lambda x: (softmax(x), x.max(0), x.sum(1)),
+    "whole positions": lambda x: (x.argmax(), x.sum(0)),
+    "positions and numbers": lambda x: (x.argmax(), x.argmin(), x.max()),
+    "a transpose": lambda x: (x.sum(0), x.T.sum(0), x.T.argmax(1)),
+    "whole variance": lambda x: (x.var(), x.sum(0)),
+    "variances of all kinds": lambda x: (x.std(), x.var(0), x.var(1), x.mean(), x.max(0)),
     "a cheap result": lambda x: (x * 2, (x * 2).sum(0), (x * 2).sum(1)),
 }
 DEEP = {
     "each axis": lambda x: (x.sum(0), x.sum(1), x.sum(2)),
     "pairs": lambda x: (x.sum((0, 1)), x.max((1, 2)), x.mean((0, 2))),
     "nested": lambda x: (x.sum(1), x.sum((1, 2)), x.sum()),
+    "positions": lambda x: (x.argmax(), x.argmin(1), x.sum(2)),
 }
 
 
@@ -60,6 +66,31 @@ def test_reductions_over_different_axes_share_a_pass(name, dtype):
     assert c.workspace_bytes < args[0].nbytes / 8 and c.launches <= 3
     for got, want in zip(pyxla.jit(f)(*args), f(*(a.astype(np.float64) for a in args))):
         np.testing.assert_allclose(got, want, rtol=2e-5 if dtype == "float32" else 1e-12)
+
+
+LONG = {
+    "rows, columns": lambda x: (x.var(1), x.sum(0)),
+    "whole, columns": lambda x: (x.var(), x.max(0), x.argmin(1)),
+    "all, and what follows": lambda x: ((x.std(1) + 1) * 2, x.std(), x.std(0), x.mean(), x.sum(1)),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("shape", [(150, 5200), (7, 61440), (3, 20, 6000)], ids=str)
+def test_variances_of_long_rows_go_by_pieces(name, shape):
+    """Rows that do not stay in the first cache: a deviation of one around a mean of 1000 shows whether they are exact."""
+    x = (R.standard_normal(shape) + 1000).astype("float32")
+    c = compiled(LONG[name], x)
+    assert len(reads(c.plan)) == 1, str(c.plan)[:1000]
+    for got, want in zip(pyxla.jit(LONG[name])(x), LONG[name](x.astype(np.float64))):
+        np.testing.assert_allclose(got, want, rtol=3e-6)
+
+
+@pytest.mark.parametrize("n", [5003, 40001])
+def test_rows_of_no_equal_pieces_are_right(n):
+    x = R.random((60, n)).astype("float32")
+    for got, want in zip(pyxla.jit(LONG["whole, columns"])(x), LONG["whole, columns"](x.astype(np.float64))):
+        np.testing.assert_allclose(got, want, rtol=3e-6)
 
 
 @pytest.mark.parametrize("name", DEEP)

@@ -7,6 +7,8 @@ static EmitFn *const table[OP_COUNT] = {
 #include "ir/ops.def"
 };
 
+bool emit_knows(int op) { return op > 0 && op < OP_COUNT && table[op]; }
+
 /* From this many uses in one kernel on, compile time prefers calls to inlined polynomials. */
 enum { INLINE_USES = 10 };
 

@@ -33,6 +33,8 @@ typedef LLVMValueRef EmitFn(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, L
 #define ELEMENTWISE(id, nin, result, dtypes, cost, ulp32, ulp64, domain, doc) EmitFn emit_##id;
 #include "ir/ops.def"
 
+/* Whether there is an emit_<id> for it: it is an elementwise row. */
+bool emit_knows(int op);
 /* An op by number, through the table; MATH ops that the kernel uses more than 10 times become calls of one function. */
 LLVMValueRef emit_op(Emit *e, Op op, Dtype in, Dtype out, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
 

@@ -59,8 +59,12 @@ static bool build(Gen *g)
     g->arg = arena_alloc(g->arena, (k->nargs + 1) * sizeof *g->arg);
     g->state = arena_alloc(g->arena, (k->states.len + 1) * sizeof *g->state);
     if (!g->arg || !g->state) return false;
-    for (uint32_t i = 1; i < k->vals.len; i++)
-        if (k->vals.at[i].kind == VAL_OP) g->e.uses[k->vals.at[i].op]++;
+    for (uint32_t i = 1; i < k->vals.len; i++) {
+        const Val *v = &k->vals.at[i];
+        if (v->kind != VAL_OP) continue;
+        if (!emit_knows(v->op)) return err_set(g->e.err, ERR_INTERNAL, "no machine code for operation %d", v->op);
+        g->e.uses[v->op]++;
+    }
     kernel_function(g);
     loop_kernel(g);
     return g->e.err->kind == ERR_NONE;

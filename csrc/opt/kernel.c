@@ -181,6 +181,10 @@ uint32_t kernel_val(Arena *a, Kernel *k, Val val)
 {
     if (!k)
         return 0;
+    if (val.kind == VAL_OP && (val.op >= OP_COUNT || op_info[val.op].kind != KIND_ELEMENTWISE)) {
+        err_set(arena_err(a), ERR_INTERNAL, "%s is no operation of kernels", val.op < OP_COUNT ? op_info[val.op].name : "an unknown number");
+        return 0;
+    }
     Val v = val_normal(val);
     KernelTable *t = &k->val_table;
     if (!table_ready(a, t, k->vals.len, k->vals.at, hash_val_at))

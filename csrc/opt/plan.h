@@ -106,10 +106,22 @@ Id host_selected(Graph *g, const Id *in, int nin);
 /* taps.c: the reduce_sum node as a sum of slices, if it is over a window of a few elements; else 0. */
 Id sum_of_taps(Graph *g, Id sum);
 /* ---- variance.c ---- */
-/* A variance over axes that include the last one as sums; 0: it stays as it is. in: layouts of the graph's inputs, NULL: all in C order. */
-Id variance(Graph *g, Id x, const int64_t *attr, const Target *target, const PlanInput *in);
+/* A variance over axes that include the last one as sums; 0: it stays as it is. in: layouts of the graph's inputs, NULL: all in C order. rows: blocks of it, if
+ * it goes by blocks, are rows. */
+Id variance(Graph *g, Id x, const int64_t *attr, const Target *target, const PlanInput *in, bool rows);
 /* A reduction over the axes of a variance of the same value, if that goes by blocks: from the reductions of the blocks; 0: it does not, or has no such form. */
-Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Target *target, const PlanInput *in);
+Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Target *target, const PlanInput *in, bool rows);
+/* ---- beside.c ---- */
+/* What is known of a node's reductions: the axes of one of them, how many make a number of this reshape; whether there are some over other axes, some of the node itself
+ * (and not of a transpose or reshape of it), a variance over axes that include the last one. */
+typedef struct { uint64_t axes; uint32_t numbers; bool mixed, own, varied; } Beside;
+/* Notes what node id reduces; all its users have been noted, and counted in `uses`. */
+void beside_note(const Graph *g, Id id, const uint32_t *uses, Beside *b);
+/* Reduction id of the old graph, of *x over *axes in g, as one that shares a pass with the others of its value; the result has another shape then. false: it stays, or an
+ * error. */
+bool beside_place(const Beside *b, const Graph *old, Id id, const uint32_t *uses, const Id *map, Graph *g, const Target *target, const PlanInput *in, Id *x, int64_t *axes);
+/* Whether reduction id, now of x in g, is of a value whose variances go by its rows, beside reductions over other axes. */
+bool beside_rows(const Beside *b, const Graph *old, Id id, const uint32_t *uses, const Graph *g, Id x, const Target *target, const PlanInput *in);
 /* ---- reshapes.c: reshapes that are no index maps; in: layouts of the graph's inputs, NULL: all in C order ---- */
 /* Whether graph input `id` lies in C order without gaps. */
 bool input_in_order(const Graph *g, const PlanInput *in, Id id);

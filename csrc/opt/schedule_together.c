@@ -67,9 +67,9 @@ static bool is_rows(const Grouping *gr, const Buffers *b, uint32_t n)
     for (uint32_t i = 0; i < s->terms.len; i++) {
         const Term *t = &s->terms.at[i];
         int64_t step[MAX_DOMAIN], off;
-        if (t->map->nindex || gp->extent[last] * dtype_info[t->dtype].bytes > VECTOR_MOST) return false;
+        if (t->map->nindex) return false;
         lower_steps(&l, t->buffer, t->map, step, &off);
-        if (step[last] && step[last] != dtype_info[t->dtype].bytes) return false;
+        if (step[last] && (step[last] != dtype_info[t->dtype].bytes || gp->extent[last] * step[last] > VECTOR_MOST)) return false;
     }
     return true;
 }

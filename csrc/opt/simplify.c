@@ -4,7 +4,7 @@
 #include <string.h>
 #include "opt/plan.h"
 
-typedef struct { const Graph *old; Graph *g; Id *map; bool *live; uint32_t *uses; Id *user, *varied; const Target *target; const PlanInput *in; } Pass;
+typedef struct { const Graph *old; Graph *g; Id *map; bool *live; uint32_t *uses; Id *user, *varied; Beside *beside; const Target *target; const PlanInput *in; } Pass;
 
 static void mark_live(Pass *p)
 {
@@ -14,6 +14,7 @@ static void mark_live(Pass *p)
     for (Id id = o->nodes.len - 1; id > 0; id--)
         if (p->live[id]) {
             if (node_at(o, id)->op == OP_reduce_var) p->varied[node_in(o, id)[0]] = id;
+            beside_note(o, id, p->uses, p->beside);
             for (int i = 0; i < node_at(o, id)->nin; i++) {
                 p->live[node_in(o, id)[i]] = true;
                 p->uses[node_in(o, id)[i]]++;
@@ -255,6 +256,7 @@ static Id simplified(Pass *p, Id id, const Id *in, const int64_t *attr)
     const Node *n = node_at(p->old, id);
     Graph *g = p->g;
     Id r = 0;
+    bool rows = n->nin && beside_rows(p->beside, p->old, id, p->uses, g, in[0], p->target, p->in);
     if ((r = fast_rewrite(g, n, in)) || g->err->kind) return r;
     if ((r = multiply_add(p, id, in)) || g->err->kind) return r;
     if (op_info[n->op].kind == KIND_ELEMENTWISE && !(r = sink_reshape(g, n->op, in, n->nin, n->dtype))) r = elementwise_refined(g, p->in, n->op, in, n->nin, n->dtype);
@@ -263,10 +265,10 @@ static Id simplified(Pass *p, Id id, const Id *in, const int64_t *attr)
     if (n->op == OP_dot && !r && p->target && p->target->vnni) r = dot_of_bytes(g, in[0], in[1]);
     if (n->op == OP_reduce_sum) r = sum_of_products(p, id, in[0]);
     if (n->op == OP_reduce_sum && !r) r = sum_of_zeros(g, in[0], attr);
-    if (op_info[n->op].kind == KIND_REDUCE && !r && is_beside_variance(p, id)) r = reduce_beside_variance(g, n->op, in[0], attr, p->target, p->in);
+    if (op_info[n->op].kind == KIND_REDUCE && !r && is_beside_variance(p, id)) r = reduce_beside_variance(g, n->op, in[0], attr, p->target, p->in, rows);
     if ((n->op == OP_reduce_sum || n->op == OP_dot) && (p->uses[id] != 1 || !p->user[id] || node_at(p->old, p->user[id])->op != OP_reduce_sum)) r = taps(g, n, in[0], attr, r);
     if (!r && op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
-    if (n->op == OP_reduce_var) r = variance(g, in[0], attr, p->target, p->in);
+    if (n->op == OP_reduce_var) r = variance(g, in[0], attr, p->target, p->in, rows);
     if (n->op == OP_pad) r = pad_pieces(g, in[0], in[1], attr);
     if (n->op == OP_gather) r = host_selected(g, in, n->nin);
     if (r || g->err->kind) return r;
@@ -282,7 +284,8 @@ static Id rebuild(Pass *p, Id id)
     if (!in) return 0;
     if (op_info[n->op].kind != KIND_REDUCE || n->nattr > 2) return simplified(p, id, in, attr);
     memcpy(over, attr, sizeof *attr * n->nattr);
-    if (!reduce_refined(p->g, p->in, n->op, p->uses[node_in(p->old, id)[0]] == 1, &in[0], &over[0])) return simplified(p, id, in, attr);
+    bool placed = beside_place(p->beside, p->old, id, p->uses, p->map, p->g, p->target, p->in, &in[0], &over[0]);
+    if (!placed && !reduce_refined(p->g, p->in, n->op, p->uses[node_in(p->old, id)[0]] == 1, &in[0], &over[0])) return simplified(p, id, in, attr);
     return graph_reshape(p->g, simplified(p, id, in, over), node_shape(p->old, id), n->rank);
 }
 
@@ -293,8 +296,8 @@ Graph *simplify(Arena *a, const Graph *graph, const Target *target, const PlanIn
     if (!g) return NULL;
     Pass p = { old, g, arena_alloc(a, sizeof(Id) * old->nodes.len), arena_alloc(a, old->nodes.len),
                arena_alloc(a, sizeof(uint32_t) * old->nodes.len), arena_alloc(a, sizeof(Id) * old->nodes.len),
-               arena_alloc(a, sizeof(Id) * old->nodes.len), target, in };
-    if (!p.map || !p.live || !p.uses || !p.user || !p.varied) return NULL;
+               arena_alloc(a, sizeof(Id) * old->nodes.len), arena_alloc(a, sizeof(Beside) * old->nodes.len), target, in };
+    if (!p.map || !p.live || !p.uses || !p.user || !p.varied || !p.beside) return NULL;
     g->limit = UINT32_MAX;
     mark_live(&p);
     graph_mapped_inputs(g, old, p.map);

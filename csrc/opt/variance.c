@@ -77,8 +77,8 @@ static Dim even_length(Dim n, Dim most)
     return (n + blocks - 1) / blocks;
 }
 
-/* Whether a reduction of x over these axes is of all trailing ones, together past the second cache, and how to cut it. */
-static bool choose_cut(const Graph *g, Id x, uint64_t axes, const Target *target, const PlanInput *in, Cut *c)
+/* Whether a reduction of x over these axes is of all trailing ones, together past the second cache, and how to cut it; rows: into rows, if it is of several. */
+static bool choose_cut(const Graph *g, Id x, uint64_t axes, const Target *target, const PlanInput *in, bool rows, Cut *c)
 {
     const Dim *shape = node_shape(g, x);
     int r = node_at(g, x)->rank, d = r - 1;
@@ -88,8 +88,13 @@ static bool choose_cut(const Graph *g, Id x, uint64_t axes, const Target *target
     for (int k = 0; k < r; k++) if (shape[k] < 0) return false;
     while (c->first > 0 && (axes >> (c->first - 1) & 1 || shape[c->first - 1] == 1)) c->count *= (double)shape[--c->first];
     for (int k = 0; k < c->first; k++) if (axes >> k & 1) return false;
-    if (c->first == r || c->count * dtype_info[node_at(g, x)->dtype].bytes <= (double)l2 || r == MAX_RANK) return false;
-    if (axes >> c->first != (1ull << (r - c->first)) - 1) return false;
+    if (c->first == r || r == MAX_RANK || axes >> c->first != (1ull << (r - c->first)) - 1) return false;
+    if (rows) {
+        c->cut = r - 2;
+        c->length = 1;
+        return c->first <= c->cut;
+    }
+    if (c->count * dtype_info[node_at(g, x)->dtype].bytes <= (double)l2) return false;
     while (d > c->first && row * shape[d] <= most) row *= shape[d--];
     c->cut = d;
     bool stored = is_stored(g, in, x);
@@ -165,13 +170,13 @@ static Id pivot_of(Graph *g, Id pivot, const Blocks *b)
     return graph_broadcast(g, graph_reshape(g, pivot, one, r), shape, r);
 }
 
-static Id var_in_blocks(Graph *g, Id x, uint64_t axes, double ddof, const Target *target, const PlanInput *in)
+static Id var_in_blocks(Graph *g, Id x, uint64_t axes, double ddof, const Target *target, const PlanInput *in, bool rows)
 {
     Cut c;
     Blocks b[2];
     Dtype dt = (Dtype)node_at(g, x)->dtype;
     Id mean = 0, s1 = 0, s2 = 0;
-    if ((dt != DT_float32 && dt != DT_float64) || !choose_cut(g, x, axes, target, in, &c)) return 0;
+    if ((dt != DT_float32 && dt != DT_float64) || !choose_cut(g, x, axes, target, in, rows, &c)) return 0;
     int parts = c.left ? 2 : 1;
     for (int i = 0; i < parts; i++) {
         b[i] = block_moments(g, x, &c, i);
@@ -190,13 +195,13 @@ static Id var_in_blocks(Graph *g, Id x, uint64_t axes, double ddof, const Target
     return graph_cast(g, graph_binary(g, OP_divide, m2, wide_number(g, m2, c.count - ddof > 0 ? c.count - ddof : 0)), dt);
 }
 
-Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Target *target, const PlanInput *in)
+Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Target *target, const PlanInput *in, bool rows)
 {
     Cut c;
     Dtype dt = (Dtype)node_at(g, x)->dtype;
     Id r = 0;
     bool plain = op == OP_reduce_sum || op == OP_reduce_prod || op == OP_reduce_max || op == OP_reduce_min;
-    if (!plain || (dt != DT_float32 && dt != DT_float64) || !choose_cut(g, x, (uint64_t)attr[0], target, in, &c)) return 0;
+    if (!plain || (dt != DT_float32 && dt != DT_float64) || !choose_cut(g, x, (uint64_t)attr[0], target, in, rows, &c)) return 0;
     for (int i = 0; i < (c.left ? 2 : 1); i++) {
         Blocks b = reduce_blocks(g, op, x, &c, i);
         Id all = b.over ? graph_reduce(g, op, b.first, b.over, 0) : b.first;
@@ -233,12 +238,12 @@ static Id var_from_first(Graph *g, Id x, const int64_t *attr)
     return d ? graph_add(g, OP_reduce_var, &d, 1, attr, 2, DT_COUNT, NULL, 0) : 0;
 }
 
-Id variance(Graph *g, Id x, const int64_t *attr, const Target *target, const PlanInput *in)
+Id variance(Graph *g, Id x, const int64_t *attr, const Target *target, const PlanInput *in, bool rows)
 {
     double ddof;
     memcpy(&ddof, &attr[1], sizeof ddof);
     Id r = var_unit(g, x, attr);
-    if (!r) r = var_in_blocks(g, x, (uint64_t)attr[0], ddof, target, in);
+    if (!r) r = var_in_blocks(g, x, (uint64_t)attr[0], ddof, target, in, rows);
     if (!r && !g->err->kind) r = var_by_rows(g, x, attr);
     return r || g->err->kind ? r : var_from_first(g, x, attr);
 }

@@ -78,9 +78,11 @@ def shape_of(shape):
 
 def made(shape, dtype, value, order):
     """A new array of one value, in C or Fortran order."""
+    if len(shape) < 2:
+        return _core.full(shape, dtype, value)
     if order in ("F", "f"):
-        return _core.transpose(_core.full(shape[::-1], dtype, value), tuple(range(len(shape)))[::-1])
-    return _core.full(shape, dtype, value)
+        return _core.transpose(made(shape[::-1], dtype, value, "C"), tuple(range(len(shape)))[::-1])
+    return _core.copy(_core.full(shape, dtype, value), True)
 
 
 @creator

@@ -261,3 +261,87 @@ def test_copies_of_broadcast_arrays(line):
         got, want = pyxla.jit(f)(x), f(x)
         np.testing.assert_array_equal(got, want)
         assert got.strides == want.strides
+
+
+# What an array holds and how it lies are two things: numbers, stores as a whole, functions of stacks.
+HELD = """
+y = np.zeros((4, 3)) + x.T
+y = np.where(x.T > 0, np.ones((4, 3)), x.T)
+y = np.full((4, 3), x.sum()) + x.T
+y = np.zeros_like(x.T)
+y = np.zeros_like(x.T) + 1
+y = np.zeros_like(x.T) + x.T.copy()
+y = np.concatenate([np.zeros((4, 3)), x.T])
+y = np.zeros((3, 4)).T + 1
+y = np.zeros((4, 3), order='F') * x.T.copy()
+y = x.T.copy() + 1; y = y * x.T
+y = x.T * 2; y.fill(3)
+y = x.T * 2; y.fill(3); y = y + 1
+y = x.T * 2; y[...] = x.sum(); y = y + x.T
+y = x.T * 2; y[...] = x.T.copy(); y = y + 1
+y = np.zeros((4, 3)); y[...] = x.T; y = y + x.T
+y = np.zeros((4, 3)); y += x.T; y = y * 2
+y = np.multiply(x.T, 2, out=np.empty((4, 3))) * 2
+y = x.T * 2; y[[0, 1]] = 3; y = y + 1
+y = x.T * 2; y[y > 4] = 3
+y = x.T * 2; y[:, [0, 1]] = x.T[:, [1, 2]]
+y = np.sort(x.T, 0)
+y = np.sort(np.rot90(x), 0)
+y = np.partition(x.T * 1, 1, 0)
+y = np.argsort(np.rot90(x), kind='stable')
+y = np.trace(np.stack([[x, x * 2]] * 2).T)
+y = np.stack([[x, x * 2]] * 2).transpose(1, 0, 3, 2) @ x
+y = np.linalg.inv(np.stack([[x[:, :3] * x[:, :3] + 9 * np.eye(3)] * 3] * 2).transpose(1, 0, 2, 3))
+y = np.linalg.solve(np.stack([[x[:, :3] * x[:, :3] + 9 * np.eye(3)] * 3] * 2).swapaxes(0, 1), np.ones((3, 1)))
+y = x.T[[[0], [2]]]
+y = x.T[[0, 1]]; y[...] = 5
+y = np.stack([x, x * 2]).T[[0, 2]]
+y = np.stack([x, x * 2]).T[[0, 2]]; y.fill(1)
+y = np.array([x, x]).T; z = y.copy(); z[...] = 2; y = z * 2
+v = x.T; v[...] = x.sum(); y = x + 1
+y = np.pad(x.T, 1, 'edge'); y.fill(True)
+y = x.T * 2; y[...] = (x * 3).reshape(4, 3)
+y = x.T * 2; y[...] = x.reshape(4, 3); y = y + 1
+y = x.T * 2; y[...] = np.concatenate([x[0] * 3, x[1], x[2]]).reshape(4, 3)
+y = x.T * 2; y[...] = np.arange(12).reshape(4, 3)
+y = x.T * 2; y[...] = x.T[::-1]
+y = np.linalg.cholesky(np.stack([[x[:, :3] @ x[:, :3].T + 9 * np.eye(3)] * 3] * 2).transpose(1, 0, 2, 3))
+y = np.linalg.inv(x.T[:3])
+y = np.fft.fft(x.T, axis=0)
+""".strip().splitlines()
+
+
+def shared(arrays):
+    return [(i, j) for i in range(len(arrays)) for j in range(i) if np.shares_memory(arrays[i], arrays[j])]
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("lines", HELD)
+def test_an_array_lies_as_numpys_whatever_it_holds(lines, order):
+    space = {"np": np}
+    exec(f"def f(x):\n    x = x * 1\n    {lines}\n    return y, y.reshape(-1), y.ravel()[::2]", space)
+    x = np.asarray(BASE[..., 0], order=order)
+    want, got = space["f"](x), pyxla.jit(space["f"])(x)
+    same(want, got, rtol=1e-12)
+    assert [s for s, n in zip(got[0].strides, got[0].shape) if n > 1] == [s for s, n in zip(want[0].strides, want[0].shape) if n > 1]
+    assert shared(got) == shared(want)
+
+
+def test_what_an_array_is_like_is_not_computed():
+    def f(x):
+        y = np.exp(x.T)
+        y[...] = x.T + 1
+        return y
+
+    x = np.ones((300, 200))
+    assert "exp" in pyxla.jit(f).lower(x).as_text()
+    assert not any("exp" in kernel for kernel in pyxla.jit(f).lower(x).compile().kernels)
+
+
+def test_a_value_of_numbers_alone_is_known_whatever_it_is_like():
+    def f(x):
+        y = np.empty_like(x.T)
+        y[...] = 2
+        return x * (3 if y[0, 0] > 1 else 4)
+
+    assert pyxla.jit(f)(np.ones((2, 3)))[0, 0] == 3

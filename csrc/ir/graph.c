@@ -395,6 +395,35 @@ Id graph_transpose(Graph *g, Id a, const int *perm)
     return plain(g, OP_transpose, &a, 1, attr, rank);
 }
 
+/* Whether arrays of this many axes and elements have an order of axes that is known now. */
+static bool has_order(const Graph *g, Id id, int rank)
+{
+    if (node_at(g, id)->rank != rank || rank < 2)
+        return false;
+    for (int i = 0; i < rank; i++)
+        if (node_shape(g, id)[i] < 0)
+            return false;
+    return true;
+}
+
+Id graph_like_all(Graph *g, Id x, const Id *y, int n)
+{
+    Id in[1 + MAX_RANK] = { x };
+    if (!x || n > MAX_RANK || !has_order(g, x, node_at(g, x)->rank) || node_size(g, x) <= 1)
+        return x;
+    if (node_at(g, x)->op == OP_like)
+        in[0] = node_in(g, x)[0];
+    for (int i = 0; i < n; i++) {
+        if (!y[i] || !has_order(g, y[i], node_at(g, x)->rank))
+            return x;
+        bool again = node_at(g, y[i])->op == OP_like && node_at(g, y[i])->nin == 2;
+        in[1 + i] = again ? node_in(g, y[i])[1] : y[i];
+    }
+    return plain(g, OP_like, in, 1 + n, NULL, 0);
+}
+
+Id graph_like(Graph *g, Id x, Id y) { return graph_like_all(g, x, &y, 1); }
+
 Id graph_window(Graph *g, Id a, int axis, int64_t size, int64_t stride, int64_t step)
 {
     return plain(g, OP_window, &a, 1, (int64_t[]){ axis, size, stride, step }, 4);

@@ -207,6 +207,14 @@ static bool infer_window(Infer *f)
     return result(f, (Dtype)input(f, 0)->dtype, shape, rank + 1) && fits(f);
 }
 
+static bool infer_like(Infer *f)
+{
+    for (int i = 1; i < f->nin; i++)
+        if (input(f, i)->rank != input(f, 0)->rank)
+            return broken(f, "an order of other axes");
+    return result(f, (Dtype)input(f, 0)->dtype, input_shape(f, 0), input(f, 0)->rank);
+}
+
 /* Takes the extents that both shapes have out of both, so that run-time extents need not be multiplied. */
 static void cancel(Dim *a, int *na, Dim *b, int *nb)
 {
@@ -642,7 +650,7 @@ static bool infer_check(Infer *f)
 static bool (*const rules[OP_COUNT])(Infer *) = {
     [OP_input] = infer_input, [OP_const] = infer_const, [OP_iota] = infer_iota,
     [OP_broadcast] = infer_broadcast, [OP_transpose] = infer_transpose, [OP_reshape] = infer_reshape, [OP_slice] = infer_slice,
-    [OP_gather] = infer_gather, [OP_window] = infer_window,
+    [OP_gather] = infer_gather, [OP_window] = infer_window, [OP_like] = infer_like,
     [OP_update] = infer_update, [OP_concatenate] = infer_concatenate, [OP_pad] = infer_pad, [OP_scatter] = infer_scatter,
     [OP_dot] = infer_dot, [OP_dot_bytes] = infer_dot_bytes,
     [OP_loop] = infer_loop, [OP_cond] = infer_cond, [OP_call] = infer_call, [OP_host] = infer_host,
@@ -665,6 +673,8 @@ static bool arity_ok(Op op, int nin)
 {
     if (op == OP_broadcast || op == OP_transpose || op == OP_reshape || op == OP_window)
         return nin == 1;
+    if (op == OP_like)
+        return nin >= 2;
     if (op == OP_slice || op == OP_pad || op == OP_update || op == OP_gather || op == OP_scatter)
         return nin >= 1;
     return op_info[op].nin == VARIADIC || nin == op_info[op].nin;

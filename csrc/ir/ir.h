@@ -138,6 +138,11 @@ Id graph_cast(Graph *g, Id a, Dtype dtype);
 Id graph_broadcast(Graph *g, Id a, const Dim *shape, int rank);
 Id graph_transpose(Graph *g, Id a, const int *perm);
 Id graph_reshape(Graph *g, Id a, const Dim *shape, int rank);
+/* x, in memory as an array like y (in its order of axes), or as a ufunc's result of several; x itself where that says nothing. */
+Id graph_like(Graph *g, Id x, Id y);
+Id graph_like_all(Graph *g, Id x, const Id *y, int n);
+/* The inputs of a node that its value is computed from. */
+static inline int node_values(const Node *n) { return n->op == OP_like ? 1 : n->nin; }
 Id graph_window(Graph *g, Id a, int axis, int64_t size, int64_t stride, int64_t step);        /* x[.., i stride + j step, ..] at (.., i, .., j) */
 Id graph_slice(Graph *g, Id a, const Id *start, const int64_t *step, const Dim *shape);       /* rank = a's; start: scalar nodes */
 /* x[i_0, ..., i_{n-1}]: the index arrays (int64, one shape, in range) replace x's first n axes by their own. */

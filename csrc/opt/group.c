@@ -691,12 +691,27 @@ static bool visit(Grouping *gr, Id id)
     return err_set(gr->g->err, ERR_UNSUPPORTED, "%s cannot be compiled yet", op_info[n->op].name);
 }
 
-static bool add_output(Grouping *gr, uint32_t i)
+/* Whether output i, which shows the buffer of `base`, is to have strides that only a buffer of its own can have. */
+static bool lies_otherwise(const Grouping *gr, const PlanOutput *out, const int64_t *wanted, uint32_t i, Id base)
+{
+    Id o = gr->g->outputs.at[i];
+    const Node *n = node_at(gr->g, o);
+    int64_t plain[MAX_RANK], moved[MAX_RANK];
+    if (base == o || out[i].into >= 0 || node_size(gr->g, o) <= 1) return false;
+    order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(gr->g, o), NULL, plain);
+    wanted += (size_t)i * MAX_RANK;
+    for (int d = 0; d < n->rank; d++)
+        if (node_shape(gr->g, o)[d] > 1 && plain[d] != wanted[d]) return !order_moved(gr->g, o, wanted, base, moved);
+    return false;
+}
+
+static bool add_output(Grouping *gr, const PlanOutput *out, const int64_t *wanted, uint32_t i)
 {
     Id *base = vec_push(gr->arena, &gr->out_base);
     if (!base) return false;
     Id o = gr->g->outputs.at[i];
     *base = node_at(gr->g, o)->op == OP_input ? o : group_base(gr, o);
+    if (lies_otherwise(gr, out, wanted, i, *base)) *base = o;
     return *base == o && node_at(gr->g, o)->op == OP_input ? true : group_store(gr, *base);
 }
 
@@ -731,7 +746,7 @@ static bool visit_all(Grouping *gr)
     return true;
 }
 
-Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target, const bool *before)
+Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target, const bool *before, const PlanOutput *out, const int64_t *wanted)
 {
     Grouping *gr = arena_alloc(a, sizeof *gr);
     if (!gr) return NULL;
@@ -743,7 +758,7 @@ Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target
     mark_inner(gr);
     if (!visit_all(gr)) return NULL;
     for (uint32_t i = 0; i < g->outputs.len; i++)
-        if (!add_output(gr, i)) return NULL;
+        if (!add_output(gr, out, wanted, i)) return NULL;
     for (Id id = 1; id < g->nodes.len; id++) gr->info[id].pinned = gr->info[id].stored;
     return g->err->kind ? NULL : gr;
 }

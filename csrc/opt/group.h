@@ -91,7 +91,7 @@ typedef struct {
 } Grouping;
 
 /* Assigns every live node; before: as in Grouping. NULL with an error. */
-Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target, const bool *before);
+Grouping *group_make(Arena *a, const Graph *g, const PlanInput *in, const Target *target, const bool *before, const PlanOutput *out, const int64_t *wanted);
 /* The first node below `id` through reshapes whose buffer `id` can share, if that is stored or storable. */
 Id group_base(const Grouping *gr, Id id);
 /* The buffer that group n reads the value of id from, and the map over its axes (m over id's): where it was placed, or its own.

@@ -157,22 +157,6 @@ static void of_pad(const Order *o, Id id, int64_t *out)
     order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, id), turned ? fortran : NULL, out);
 }
 
-static void of_node(const Order *o, Id id)
-{
-    const Node *n = node_at(o->g, id);
-    int64_t *out = strides(o, id);
-    bool keeps = n->op != OP_reduce_argmax && n->op != OP_reduce_argmin;
-    OpKind kind = op_info[n->op].kind;
-    if (n->op == OP_input) memcpy(out, o->in[node_attr(o->g, id)[0]].stride, sizeof *out * n->rank);
-    else if (kind == KIND_ELEMENTWISE || kind == KIND_SCAN || n->op == OP_concatenate) in_order_of_operands(o, id, node_in(o->g, id), n->nin, out);
-    else if (n->op == OP_update) in_order_of_operands(o, id, node_in(o->g, id), 1, out);
-    else if (n->op == OP_gather) of_gather(o, id, out);
-    else if (kind == KIND_VIEW) of_view(o, id, out);
-    else if (kind == KIND_REDUCE && keeps) of_reduction(o, id, out);
-    else if (n->op == OP_pad) of_pad(o, id, out);
-    else order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, id), NULL, out);
-}
-
 /* NumPy's copy of an array with broadcast axes has these innermost, C order among those of one stride. */
 static void sort_copied(int rank, const int64_t *stride, int8_t *order)
 {
@@ -190,6 +174,44 @@ static bool copies_broadcast(const Graph *g, Id id, const int64_t *stride)
     for (int d = 0; d < node_at(g, id)->rank; d++) repeats = repeats || (!stride[d] && node_shape(g, id)[d] > 1);
     while (op_info[node_at(g, id)->op].kind == KIND_VIEW && node_at(g, id)->op != OP_broadcast) id = node_in(g, id)[0];
     return repeats && node_at(g, id)->op == OP_input;
+}
+
+/* The order of the axes of a copy of an array. */
+static void copied_order(const Order *o, Id id, int8_t *order)
+{
+    int64_t buffer[MAX_RANK];
+    const int64_t *of = effective(o, id, buffer);
+    if (copies_broadcast(o->g, id, of)) sort_copied(node_at(o->g, id)->rank, of, order);
+    else sort_axes(node_at(o->g, id)->rank, &of, 1, order);
+}
+
+/* An array like another one: in the order that a copy of it has. Like several: as what a ufunc makes of them. */
+static void of_like(const Order *o, Id id, int64_t *out)
+{
+    int8_t order[MAX_RANK];
+    if (node_at(o->g, id)->nin > 2) {
+        in_order_of_operands(o, id, node_in(o->g, id) + 1, node_at(o->g, id)->nin - 1, out);
+        return;
+    }
+    copied_order(o, node_in(o->g, id)[1], order);
+    order_contiguous(dtype_info[node_at(o->g, id)->dtype].bytes, node_at(o->g, id)->rank, node_shape(o->g, id), order, out);
+}
+
+static void of_node(const Order *o, Id id)
+{
+    const Node *n = node_at(o->g, id);
+    int64_t *out = strides(o, id);
+    bool keeps = n->op != OP_reduce_argmax && n->op != OP_reduce_argmin;
+    OpKind kind = op_info[n->op].kind;
+    if (n->op == OP_input) memcpy(out, o->in[node_attr(o->g, id)[0]].stride, sizeof *out * n->rank);
+    else if (kind == KIND_ELEMENTWISE || kind == KIND_SCAN || n->op == OP_concatenate) in_order_of_operands(o, id, node_in(o->g, id), n->nin, out);
+    else if (n->op == OP_update || n->op == OP_scatter) in_order_of_operands(o, id, node_in(o->g, id), 1, out);
+    else if (n->op == OP_like) of_like(o, id, out);
+    else if (n->op == OP_gather) of_gather(o, id, out);
+    else if (kind == KIND_VIEW) of_view(o, id, out);
+    else if (kind == KIND_REDUCE && keeps) of_reduction(o, id, out);
+    else if (n->op == OP_pad) of_pad(o, id, out);
+    else order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(o->g, id), NULL, out);
 }
 
 /* Whether something may have another layout than C order: an argument does, or a transpose or a window makes one. */
@@ -241,10 +263,7 @@ void order_new(const Layouts *l, const Graph *g, Id id, int64_t *stride)
 {
     const Node *n = node_at(g, id);
     int8_t order[MAX_RANK];
-    int64_t buffer[MAX_RANK];
     Order o = { g, NULL, (Layouts *)l };
-    const int64_t *of = l->words ? effective(&o, id, buffer) : NULL;
-    if (of && copies_broadcast(g, id, of)) sort_copied(n->rank, of, order);
-    else if (of) sort_axes(n->rank, &of, 1, order);
-    order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(g, id), of ? order : NULL, stride);
+    if (l->words) copied_order(&o, id, order);
+    order_contiguous(dtype_info[n->dtype].bytes, n->rank, node_shape(g, id), l->words ? order : NULL, stride);
 }

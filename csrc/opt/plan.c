@@ -244,7 +244,7 @@ static int64_t *wanted_strides(Arena *a, const Graph *g, const PlanInput *in, co
 static Plan *plan_grouped(Arena *a, Arena *work, const Graph *g, const PlanInput *in, const PlanOutput *out, const Target *target,
                           const int64_t *wanted, const bool *before, bool **next)
 {
-    Grouping *gr = group_make(work, g, in, target, before);
+    Grouping *gr = group_make(work, g, in, target, before, out, wanted);
     Survey *surveys = gr ? survey_make(gr) : NULL;
     Buffers *b = surveys ? buffers_make(gr, surveys, out, wanted) : NULL;
     if (b) *next = b->before;

@@ -97,6 +97,8 @@ Id reduce_unit(Graph *g, Op op, Id x, const int64_t *attr);
 Id slice_of_pieces(Graph *g, Id c, const int64_t *start, const int64_t *step, const Dim *shape);
 /* A graph of live nodes with chains of concatenates and slices as one concatenate of slices (joined.c), or the same graph; NULL with an error. */
 const Graph *join_once(Arena *a, const Graph *g);
+/* The same graph without OP_like (like.c), itself where it has none; NULL with the arena's error. */
+const Graph *drop_likes(Arena *a, const Graph *g);
 /* A graph of live nodes with what is done elementwise to concatenates done to their pieces (pieces.c), or the same graph; NULL with an error. */
 Graph *take_apart(Arena *a, Graph *g);
 /* The numbers of two host functions: where a mask is true, and the elements of a vector there (host.c). */

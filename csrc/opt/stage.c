@@ -49,7 +49,7 @@ static void mark_live(const Graph *g, uint8_t *where)
     for (uint32_t i = 0; i < g->checks.len; i++) where[g->checks.at[i]] |= LIVE;
     for (Id id = g->nodes.len - 1; id > 0; id--) {
         if (!(where[id] & LIVE)) continue;
-        for (int i = 0; i < node_at(g, id)->nin; i++) where[node_in(g, id)[i]] |= LIVE;
+        for (int i = 0; i < node_values(node_at(g, id)); i++) where[node_in(g, id)[i]] |= LIVE;
         mark_scalars(g, id, where, LIVE);
     }
 }
@@ -59,7 +59,7 @@ static void mark_late(const Graph *g, uint8_t *where)
     Dim d;
     for (Id id = 1; id < g->nodes.len; id++) {
         bool late = false;
-        for (int i = 0; i < node_at(g, id)->nin; i++) late = late || where[node_in(g, id)[i]] & LATE;
+        for (int i = 0; i < node_values(node_at(g, id)); i++) late = late || where[node_in(g, id)[i]] & LATE;
         for (int k = 0; dim_of(g, id, k, &d); k++) late = late || d < 0;
         if (late) where[id] |= LATE;
     }
@@ -75,7 +75,7 @@ static void mark_first(const Graph *g, uint8_t *where)
         if (where[id] & LATE || !(where[id] & LIVE)) continue;
         if (where[id] & EXTENT || node_at(g, id)->op == OP_check) where[id] |= FIRST;
         if (!(where[id] & FIRST)) continue;
-        for (int i = 0; i < node_at(g, id)->nin; i++) where[node_in(g, id)[i]] |= FIRST;
+        for (int i = 0; i < node_values(node_at(g, id)); i++) where[node_in(g, id)[i]] |= FIRST;
     }
 }
 
@@ -99,7 +99,7 @@ static void mark_carried(Arena *a, const Graph *g, uint8_t *where)
             where[id] |= CARRIED;
             continue;
         }
-        for (int i = 0; i < node_at(g, id)->nin; i++) needed[node_in(g, id)[i]] = true;
+        for (int i = 0; i < node_values(node_at(g, id)); i++) needed[node_in(g, id)[i]] = true;
         mark_scalars(g, id, needed, true);
     }
 }
@@ -149,6 +149,7 @@ static Id copy_node(Copy *c, Id id)
     int64_t *attr = arena_alloc(a, sizeof(int64_t) * (n->nattr + 1u));
     Dim shape[MAX_RANK], lo, hi;
     if (!in || !attr) return 0;
+    if (n->op == OP_like) return c->map[node_in(c->old, id)[0]];
     for (int i = 0; i < n->nin; i++)
         if (!(in[i] = c->map[node_in(c->old, id)[i]]))
             return err_set(c->g->err, ERR_INTERNAL, "a stage reads a value that is not there");
@@ -210,7 +211,7 @@ Graph *stage_rest(Arena *a, const Stage *s, const int64_t *values)
         uint8_t w = s->where[id];
         if (!(w & LIVE) || c.map[id] || (w & FIRST && !made_again(g, id) && node_at(g, id)->op != OP_host)) continue;
         bool ready = true;                                   /* else it is of the first graph alone */
-        for (int i = 0; i < node_at(g, id)->nin; i++) ready = ready && c.map[node_in(g, id)[i]];
+        for (int i = 0; i < node_values(node_at(g, id)); i++) ready = ready && c.map[node_in(g, id)[i]];
         if (!ready && w & FIRST) continue;
         if (node_at(g, id)->op == OP_host && w & FIRST) continue;
         if (!(c.map[id] = copy_node(&c, id))) return NULL;

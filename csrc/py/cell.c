@@ -139,16 +139,26 @@ static bool refuse(PyObject *cls, const char *message)
     return false;
 }
 
+/* The node of a view of the parent's. What a diagonal of more than two axes is made of has another order of axes than its strides say. */
+static Id read_view(Cell *c, const Map *m, Id parent)
+{
+    Id node = map_read(c->trace->graph, m, parent);
+    if (node && m->diagonal && node_at(c->trace->graph, parent)->rank > 2)
+        trace_unordered(c->trace, node);
+    return node;
+}
+
 static Id derive(Cell *c, const Map *m)
 {
-    return m ? map_read(c->trace->graph, m, derive(c, m->parent)) : c->node;
+    Id parent = m ? derive(c, m->parent) : c->node;
+    return m && parent ? read_view(c, m, parent) : parent;
 }
 
 PyObject *tracer_view(Tracer *base, Map *map)
 {
     Cell *c = base->cell;
     Id parent = !map ? 0 : map->parent == base->map ? tracer_node(base) : derive(c, map->parent);
-    Id node = parent ? map_read(c->trace->graph, map, parent) : 0;
+    Id node = parent ? read_view(c, map, parent) : 0;
     if (!node)
         return PyErr_Occurred() ? NULL : trace_fail(c->trace);
     c->refs++;
@@ -248,21 +258,40 @@ Layout tracer_kept_layout(const Tracer *x)
 {
     if (tracer_rank(x) < 2 || !repeats(x))
         return tracer_layout(x);
-    trace_unordered(x->cell->trace, x->cell->node);
+    trace_unordered(x->cell->trace, x->node);
     return LAYOUT_UNKNOWN;
 }
 
 /* ---- writes ---- */
 
-void tracer_replaced(const Tracer *x, Layout layout, int rank)
+/* Whether an array runs along one axis at most, before it was broadcast: it says nothing about an order of axes. */
+static bool has_no_order(const Graph *g, Id id)
 {
-    Cell *c = x->cell;
-    if (node_at(c->trace->graph, c->node)->op == OP_update)
-        return;
-    if (rank < 2)
-        trace_unordered(c->trace, c->node);
-    else if (layout != c->layout)
-        c->trace->disordered = true;
+    Id in = node_at(g, id)->op == OP_broadcast ? node_in(g, id)[0] : id;
+    int axes = 0;
+    for (int k = 0; k < node_at(g, in)->rank; k++)
+        axes += node_shape(g, in)[k] != 1;
+    return axes < 2;
+}
+
+/* Whether an elementwise result lies in memory as its operand `old` for sure: the others decide nothing. */
+static bool lies_as(const Graph *g, Id node, Id old)
+{
+    bool found = false;
+    for (int k = 0; k < node_at(g, node)->nin; k++) {
+        Id in = node_in(g, node)[k];
+        if (in != old && !has_no_order(g, in))
+            return false;
+        found |= in == old;
+    }
+    return found && op_info[node_at(g, node)->op].kind == KIND_ELEMENTWISE;
+}
+
+/* What a store makes of an array stays where the array lies, also where nothing of its old value is left. */
+static Id in_place(Graph *g, Id node, Id old)
+{
+    Op op = (Op)node_at(g, node)->op;
+    return op == OP_update || op == OP_scatter || lies_as(g, node, old) ? node : graph_like(g, node, old);
 }
 
 /* Reshapes are views in NumPy or copies, depending on memory; with such views alive a write has to know. */
@@ -335,6 +364,13 @@ static bool store_through(Cell *c)
     return r != NULL;
 }
 
+void tracer_like(Tracer *x, Id node)
+{
+    cell_rebind(x->cell, node);
+    x->node = node;
+    x->version = x->cell->version;
+}
+
 bool tracer_store(Tracer *x, Id value)
 {
     Cell *c = x->cell;
@@ -348,8 +384,11 @@ bool tracer_store(Tracer *x, Id value)
         trace_fail(c->trace);
         return false;
     }
-    cell_rebind(c, node);
-    x->node = value;
-    x->version = c->version;
+    Id placed = in_place(c->trace->graph, node, c->node);
+    cell_rebind(c, placed);
+    if (placed == node) {
+        x->node = value;
+        x->version = c->version;
+    }
     return !c->through || store_through(c);
 }

@@ -32,7 +32,7 @@ static Graph *extract(Arena *a, const Graph *g, Id root, int **inputs)
                 err_set(out->err, ERR_UNSUPPORTED, "NumPy's result depends on values of an array whose size depends on data; cast to complex first, or pass the array as an argument");
                 return NULL;
             }
-        for (int k = 0; live[id] && k < node_at(g, id)->nin; k++)
+        for (int k = 0; live[id] && k < node_values(node_at(g, id)); k++)
             live[node_in(g, id)[k]] = 1;
     }
     for (Id id = 1; id <= root; id++) {
@@ -46,7 +46,9 @@ static Graph *extract(Arena *a, const Graph *g, Id root, int **inputs)
         if (n->op == OP_input) {
             (*inputs)[out->inputs.len] = (int)node_attr(g, id)[0];
             map[id] = graph_input(out, (Dtype)n->dtype, node_shape(g, id), n->rank, n->flags);
-        } else
+        } else if (n->op == OP_like)
+            map[id] = map[node_in(g, id)[0]];
+        else
             map[id] = graph_add(out, (Op)n->op, ins, n->nin, node_attr(g, id), n->nattr, (Dtype)n->dtype, node_shape(g, id), n->rank);
     }
     graph_output(out, map[root]);

@@ -149,7 +149,7 @@ static bool ordered(const Trace *t, Id id)
 {
     enum { ODD = 1, ARRAY = 2 };
     const Graph *g = t->graph;
-    uint8_t *is = t->disordered ? NULL : arena_alloc(t->arena, id + 1);
+    uint8_t *is = arena_alloc(t->arena, id + 1);
     if (!is)
         return false;
     memset(is, 0, id + 1);
@@ -158,9 +158,11 @@ static bool ordered(const Trace *t, Id id)
             is[t->unordered.at[i]] = ODD;
     for (Id k = 1; k <= id; k++) {                          /* (inputs come before what is made of them) */
         const Node *n = node_at(g, k);
-        for (int i = 0; i < n->nin; i++)
+        for (int i = n->op == OP_like; i < n->nin; i++)
             is[k] |= is[node_in(g, k)[i]];
-        if (node_size(g, k) == 1)
+        if (n->op == OP_like)
+            is[k] |= ARRAY;
+        else if (node_size(g, k) == 1)
             is[k] &= ODD;
         else if (!n->nin)
             is[k] |= ARRAY;

@@ -110,8 +110,12 @@ PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Id r = graph_gather(t->graph, x, index, k);
     if (rest > 1 && own > layout)
         layout = own;
-    if (r && node_at(t->graph, r)->op != OP_gather)
-        trace_unordered(t, r);                            /* of constant indices, the slice that they are */
+    if (r && node_at(t->graph, r)->op != OP_gather) {     /* of constant indices, the slice that they are */
+        if (layout == LAYOUT_C || rest)
+            r = node_gathered(t->graph, r, x, k);
+        else
+            trace_unordered(t, r);
+    }
     return tracer_array(t, r, layout);
 }
 
@@ -162,7 +166,6 @@ PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n)
         return failed(t);
     if (!tracer_store(x, new))
         return NULL;
-    tracer_replaced(x, LAYOUT_C, tracer_rank(x));
     Py_RETURN_NONE;
 }
 

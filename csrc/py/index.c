@@ -314,8 +314,6 @@ static int set_item(Trace *t, PyObject *self, PyObject *key, PyObject *value)
     Id v = value_for_store(t, value, tracer_dtype(x), k.extent, k.rank);
     PyObject *view = v ? key_view(&k) : NULL;
     bool ok = view && tracer_store((Tracer *)view, v);
-    if (ok && is_tracer(value))
-        tracer_replaced((Tracer *)view, tracer_layout((Tracer *)value), tracer_rank((Tracer *)value));
     Py_XDECREF(view);
     return ok ? 0 : -1;
 }

@@ -105,8 +105,7 @@ static PyObject *prim_copy(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Tracer *x = prim_arity("copy", n, 1, 2) ? prim_operand(op_begin(), args[0], &node) : NULL;
     Tracer *r = x ? (Tracer *)tracer_copy(x) : NULL;
     if (r && n == 2 && args[1] == Py_True) {
-        if (x->map || r->cell->layout != LAYOUT_C || op_info[node_at(r->cell->trace->graph, r->cell->node)->op].kind == KIND_VIEW)
-            trace_unordered(r->cell->trace, r->cell->node);
+        tracer_like(r, node_in_c_order(r->cell->trace->graph, r->node));
         r->cell->layout = LAYOUT_C;
     }
     Py_XDECREF(x);
@@ -285,6 +284,8 @@ static PyObject *prim_dot(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Tracer *x = prim_operand(t, args[0], &a), *y = x ? prim_operand(t, args[1], &b) : NULL;
     Id out = y ? graph_dot(t->graph, a, b) : 0;
     Layout layout = LAYOUT_C;    /* the axes of a stack are in the order of the operands', the matrices in C order */
+    if (out && node_at(t->graph, out)->rank > 3)
+        out = node_stacked(t->graph, out, node_at(t->graph, out)->rank - 2, (Id[]){a, b}, (int[]){2, 2}, 2);
     if (y && (tracer_rank(x) > 3 || tracer_rank(y) > 3))
         layout = tracer_layout(x) > tracer_layout(y) ? tracer_layout(x) : tracer_layout(y);
     PyObject *r = y && nan_check(t, out, (Id[]){a, b}, 2, false) ? tracer_result(t, out, layout) : NULL;

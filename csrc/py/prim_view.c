@@ -150,8 +150,10 @@ static PyObject *copied(Tracer *x, Layout layout)
     Tracer *copy = (Tracer *)tracer_copy(x);
     if (copy && layout == LAYOUT_INPUTS)
         cell_copy_of(copy->cell, x->cell, LAYOUT_INPUTS);
-    if (copy)
+    if (copy) {
+        tracer_like(copy, node_in_c_order(copy->cell->trace->graph, copy->node));
         copy->cell->layout = LAYOUT_C;
+    }
     return (PyObject *)copy;
 }
 
@@ -237,8 +239,6 @@ static PyObject *prim_diagonal(PyObject *m, PyObject *const *args, Py_ssize_t n)
         r = Py_NewRef(Py_None);
     else if (x && prim_ints(args[1], k) == 2 && tracer_rank(x) >= 2) {
         Trace *t = x->cell->trace;
-        if (tracer_rank(x) > 2)
-            trace_unordered(t, x->cell->node);
         Map *map = map_diagonal(t, x->map, tracer_rank(x), tracer_shape(x), k[0] < 0 ? -k[0] : 0, k[0] < 0 ? 0 : k[0], k[1] != 0);
         r = map ? tracer_view(x, map) : trace_fail(t);
     } else if (x && !PyErr_Occurred())
@@ -411,16 +411,30 @@ static PyObject *prim_slice(PyObject *m, PyObject *const *args, Py_ssize_t n)
 
 /* ---- windows and layouts ---- */
 
-/* A result of our own that NumPy gives the order of the axes of `of`; a view stays as it is. */
+/* Whether two shapes have their axes of one element, which have no place in an order, at the same places. */
+static bool same_units(const Tracer *x, const Tracer *y)
+{
+    bool same = tracer_rank(x) == tracer_rank(y);
+    for (int k = 0; same && k < tracer_rank(x); k++)
+        same = (tracer_shape(x)[k] == 1) == (tracer_shape(y)[k] == 1);
+    return same;
+}
+
+/* A result of our own that NumPy gives the order of the axes of `of`, also of another shape if the third argument is true; a view stays as it is. */
 static PyObject *prim_follow(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
-    Id node;
-    Trace *t = prim_arity("follow", n, 2, 2) ? op_begin() : NULL;
-    Tracer *of = prim_operand(t, args[1], &node), *x = of ? prim_operand(t, args[0], &node) : NULL;
+    Id node, like;
+    Trace *t = prim_arity("follow", n, 2, 3) ? op_begin() : NULL;
+    Tracer *of = prim_operand(t, args[1], &like), *x = of ? prim_operand(t, args[0], &node) : NULL;
     bool own = x && x->kind == TRACER_ARRAY && x->cell->owner == OWNER_LOCAL && !x->map && tracer_rank(x) > 1;
-    if (own && tracer_kept_layout(of) > x->cell->layout)
-        cell_lay_out(x->cell, tracer_kept_layout(of));
+    if (own) {
+        bool whole = shape_eq(t->graph, tracer_shape(x), tracer_rank(x), tracer_shape(of), tracer_rank(of));
+        if (whole || (n > 2 && args[2] == Py_True && same_units(x, of)))
+            tracer_like(x, graph_like(t->graph, node, like));
+        if (tracer_kept_layout(of) > x->cell->layout)
+            cell_lay_out(x->cell, tracer_kept_layout(of));
+    }
     Py_XDECREF(of);
     return (PyObject *)x;
 }
@@ -537,7 +551,8 @@ PyMethodDef view_methods[] = {
     FAST(transpose, "transpose(x, perm): a view"),
     FAST(broadcast, "broadcast(x, shape): a read-only view"),
     FAST(slice, "slice(x, start, step, shape): a view"),
-    FAST(follow, "follow(x, of): x, if it is no view, with the order of axes in memory that a copy of `of` has"),
+    FAST(stacked, "stacked(x, arrays, core, own): x with the order of axes of stacks of arrays of so many core axes"),
+    FAST(follow, "follow(x, of, any_shape=False): x, if it is no view, with the order of axes in memory that a copy of `of` has"),
     FAST(bits, "bits(x, dtype): x's memory as another real dtype of the same size, a view"),
     FAST(snapshot, "snapshot(x, of, ordered): x read-only, a part of `of`, to which nothing may be written while it lives; ordered: its axes have falling "
          "strides if those of `of` do; with a fifth argument it may be stored into, which calls that with the new value"),

@@ -323,7 +323,7 @@ unsigned trace_depends(Trace *t, Id id)
             *d |= node_shape(t->graph, n)[k] < 0 ? DEPENDS_ARGUMENTS : 0;
         if (n && node->op == OP_input)
             *d = (uint8_t)input_depends(t, (int)node_attr(t->graph, n)[0]);
-        for (int k = 0; n && k < node->nin; k++)
+        for (int k = 0; n && k < node_values(node); k++)
             *d |= p->depends.at[node_in(t->graph, n)[k]];
     }
     return p->depends.at[id];

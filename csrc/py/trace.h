@@ -80,7 +80,6 @@ struct Trace {
     struct ScalarProgram *scalars;
     struct GuardList *guards;
     uint32_t reshapes;          /* of the results' steps */
-    bool disordered;            /* so may be any array */
     VEC(Id) unordered;          /* arrays whose axes the plan may order otherwise than NumPy: what is made of them does not show by its strides what is a view */
     Trace *outer;               /* the trace this one interrupts on this thread */
     unsigned long thread;

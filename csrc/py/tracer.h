@@ -169,6 +169,12 @@ Trace *tracer_trace(Tracer *x);
 /* Gives an array made in the function the layout that NumPy's has. */
 void cell_lay_out(Cell *c, Layout layout);
 void trace_unordered(Trace *t, Id node);                    /* its axes may be ordered otherwise than NumPy's */
+/* ---- in_order.c: nodes of the same value as arrays that lie as NumPy's do ---- */
+Id node_in_c_order(Graph *g, Id node);
+/* What x[i, j, ...] with `indexed` index arrays in C order made. */
+Id node_gathered(Graph *g, Id node, Id x, int indexed);
+/* What a function of stacks made, by `loops` axes, of operands with core[i] axes more. */
+Id node_stacked(Graph *g, Id node, int loops, const Id *in, const int *core, int nin);
 /* Layout of what an elementwise op of this tracer gives. */
 Layout tracer_layout(const Tracer *x);
 Layout tracer_kept_layout(const Tracer *x);                            /* of a copy of x, a join, what is made like it */
@@ -177,14 +183,14 @@ int tracer_rank(const Tracer *x);
 const int64_t *tracer_shape(const Tracer *x);
 /* Stores a value of exactly the tracer's shape and dtype into the array, through the view. */
 bool tracer_store(Tracer *x, Id value);
+/* Gives an array made in the function another node of the same value. */
+void tracer_like(Tracer *x, Id node);
 /* Whether it is an array that NumPy made of numbers while the function was traced, and made an operand only later. */
 bool cell_of_numpy(const Cell *c);
 #define OF_NUMPY "a traced value is stored into an array that NumPy made of numbers alone: make it np.array(...) of that, which can be stored into"
 /* Whether the tracer may be written to. */
 bool tracer_writable(Tracer *x);
 void cell_rebind(Cell *c, Id node);
-/* Notes that x was stored into: a value of this layout and rank, whose order of axes the plan gives the array where it is replaced as a whole. */
-void tracer_replaced(const Tracer *x, Layout layout, int rank);
 void cell_unref(Cell *c);
 
 /* ---- map.c ---- */
@@ -358,6 +364,7 @@ PyObject *prim_aligned(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_batched(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_spread(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_gather(PyObject *m, PyObject *const *args, Py_ssize_t n);
+PyObject *prim_stacked(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_index(PyObject *m, PyObject *const *args, Py_ssize_t n);
 PyObject *prim_freeze(PyObject *m, PyObject *o);

@@ -328,12 +328,7 @@ static PyObject *inplace(Trace *t, Ufunc u, Tracer *x, PyObject *b)
     if (in[1].code == CODE_OTHER)
         Py_RETURN_NOTIMPLEMENTED;
     uint8_t codes[4] = {in[0].code, in[1].code, in[0].code, CODE_OTHER};
-    if (!find_loop(u, codes, &loop) || !apply(t, &rows[u], in, loop, out) || !store_result(t, x, out[0], 0))
-        return NULL;
-    int rank = in[1].node ? node_at(t->graph, in[1].node)->rank : 0;
-    if (rank > 1)                                           /* (numbers and rows leave the order as it is) */
-        tracer_replaced(x, in[1].layout, rank);
-    return Py_NewRef(x);
+    return find_loop(u, codes, &loop) && apply(t, &rows[u], in, loop, out) && store_result(t, x, out[0], 0) ? Py_NewRef(x) : NULL;
 }
 
 PyObject *ufunc_inplace(Ufunc u, Tracer *x, PyObject *b)
@@ -471,10 +466,7 @@ static PyObject *deliver(Trace *t, Id value, Tracer *to, Id mask, Layout layout,
 {
     if (!to)
         return in_order(tracer_result(t, value, layout), order);
-    if (!store_result(t, to, value, mask))
-        return NULL;
-    tracer_replaced(to, layout, node_at(t->graph, value)->rank);
-    return Py_NewRef(to);
+    return store_result(t, to, value, mask) ? Py_NewRef(to) : NULL;
 }
 
 static bool resolve(const Row *r, int u, const Operand *x, Tracer *const *to, const Options *o, Loop *loop)

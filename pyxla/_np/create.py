@@ -15,7 +15,8 @@ def filled(shape, dtype, value):
     """A new array of a number, an array or a tracer broadcast to shape."""
     dtype = dtype_of(dtype)
     if type(value) in (bool, int, float):
-        return _core.full(shape, dtype, value)
+        r = _core.full(shape, dtype, value)
+        return _core.copy(r, True) if len(shape) > 1 else r
     return _core.copy(_core.broadcast(array(value, dtype), shape), True)
 
 
@@ -44,7 +45,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
 
 @implements(np.ones)
 def ones(shape, dtype=None, order="C", *, device=None, like=None):
-    return in_order(_core.full(shape_tuple(shape), np.dtype(dtype or FLOAT), 1), order)
+    return in_order(filled(shape_tuple(shape), dtype or FLOAT, 1), order)
 
 
 @implements(np.full)

@@ -76,7 +76,7 @@ def one_axis(name):
             n = (x.shape[axis] - 1) * 2 if name in ("irfft", "hfft") else x.shape[axis]
         n, axis, norm = points(n), axis_index(axis, x.ndim), norm_number(norm)
         (r,) = run_one((x,), (result(name, x, x.shape, n, axis),), ONE.index(name), 0 if whole else n, axis, norm)
-        return to_out(r, out)
+        return to_out(_core.follow(r, x, True), out)
     return f
 
 
@@ -98,7 +98,7 @@ def many_axes(name, default):
         if name.startswith("irfft") and len(axes) > 1:
             y = np.empty((), np.result_type(x.dtype, 1j))
         (r,) = run_many((x,), (result(name, y, tuple(shape), s[-1], axes[-1]),), MANY.index(name), norm, *s, *axes)
-        return to_out(r, out)
+        return to_out(_core.follow(r, x, True), out)
     return f
 
 

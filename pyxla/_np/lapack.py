@@ -91,7 +91,8 @@ def call(name, inputs, signature):
         inputs[0][...] = a
         return tau
     out = (run_finite if name in ("eig", "eigvals") else run)(arrays, results, *numbers)
-    out = tuple(scalar(r) for r in out)
+    ins, outs = map(cores, getattr(_umath_linalg, name).signature.split("->"))
+    out = tuple(scalar(_core.stacked(r, tuple(arrays), tuple(map(len, ins)), len(core))) for r, core in zip(out, outs))
     return out if len(out) > 1 else out[0]
 
 
@@ -136,13 +137,16 @@ def solve(a, b):
     ((_, shape),) = result_types("solve" if b.ndim > 1 else "solve1", (a, b), (FLOAT,))
     batch = shape[:-1] if b.ndim == 1 else shape[:-2]
     x = small.solve(*(_core.broadcast(array(m, FLOAT), (*batch, *m.shape[-2:])) for m in (a, core)))
+    x = _core.stacked(x, (a, b), (2, min(b.ndim, 2)), 2)
     return (x[..., 0] if b.ndim == 1 else x).astype(result_type(a, b), copy=False)
 
 
 @implements(np.linalg.inv)
 def inv(a):
     a = array(a)
-    return small.inv(array(a, FLOAT)).astype(result_type(a), copy=False) if is_small(a) else borrowed[np.linalg.inv](a)
+    if not is_small(a):
+        return borrowed[np.linalg.inv](a)
+    return _core.stacked(small.inv(array(a, FLOAT)), (a,), (2,), 2).astype(result_type(a), copy=False)
 
 
 @implements(np.linalg.det)
@@ -156,7 +160,7 @@ def cholesky(a, /, *, upper=False):
     a = array(a)
     if not is_small(a):
         return borrowed[np.linalg.cholesky](a, upper=upper)
-    return small.cholesky(array(a, FLOAT), upper).astype(result_type(a), copy=False)
+    return _core.stacked(small.cholesky(array(a, FLOAT), upper), (a,), (2,), 2).astype(result_type(a), copy=False)
 
 
 @host

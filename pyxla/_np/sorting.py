@@ -85,7 +85,7 @@ def flat_or(a, axis):
 def sorted_values(x, axis, kind):
     if network.fits(x, axis):
         return network.sort(x, axis)
-    return run_sort((x,), ((x.dtype, x.shape),), axis, kind)[0]
+    return _core.follow(run_sort((x,), ((x.dtype, x.shape),), axis, kind)[0], x)
 
 
 def partitioned(x, kth, axis, kind):
@@ -94,7 +94,7 @@ def partitioned(x, kth, axis, kind):
     kth = positions(kth, x.shape[axis])
     if len(kth) > 16:
         raise unsupported("np.partition at more than 16 places", "use np.sort")
-    return run_partition((x,), ((x.dtype, x.shape),), axis, *kth)[0]
+    return _core.follow(run_partition((x,), ((x.dtype, x.shape),), axis, *kth)[0], x)
 
 
 @implements(np.sort)

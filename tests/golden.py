@@ -55,6 +55,7 @@ PROGRAMS = {
     "views cost nothing": (lambda x: (x.T[::2, ::-1] + x.reshape(64, 100)[::2]), (D,)),
     "joined pieces are written once": (lambda x, y: np.concatenate([x[:10], np.concatenate([y * 2, x])[5:-5]]), (D, D)),
     "what is done to joined pieces is done to each": (lambda x: np.pad(x, 3) * 2 + 1, (D[:, 0].repeat(2),)),
+    "a stencil on a padded array looks for the margins": (lambda x: (lambda p: p[:-2] + p[2:] - 2 * p[1:-1])(np.pad(x, 1)), (D[:, 0].repeat(2),)),
     "a stack is reduced where it is computed": (lambda x: np.stack([x, x * x, -x]).max(0), (D,)),
     "small products and all around them are one kernel": (small, (D[:3, :3], D[:3, :3])),
     "a gather, a scatter, a mask": (lambda x, i: (x[i], x.__setitem__(i, 0.0), np.where(x > 0, x, 0))[::2], (D[0], np.zeros(5, "int64"))),

@@ -157,6 +157,29 @@ def test_strides(driver, dtype, step, swapped):
             assert same(got[2], x.astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64"])
+@pytest.mark.parametrize("step", [0, *LAYOUTS])
+def test_loads_under_a_condition(driver, dtype, step):
+    """Three elements more than there are, on both sides: nothing is read there."""
+    for level in levels(driver):
+        lanes, size = lanes_of(level, dtype), np.dtype(dtype).itemsize
+        for n, mode, checked, swapped in itertools.product((lanes, 3 * lanes + 3, 1), ("literal", "run"), (False, True), (False, True)):
+            if swapped and size == 1:
+                continue
+            source = values(dtype, max(abs(step) * (n - 1) + 1, 1), 3).astype(np.dtype(dtype).newbyteorder(">" if swapped else "="))
+            k, x = Kernel(checked), source if step >= 0 else source[::-1]
+            ax, out = k.axis(n + 6), k.array(np.zeros(n + 6, dtype), True)
+            i = k.val("add", "int64", k.val("axis", "int64", ax), k.const("int64", -3))
+            only = k.val("less", "bool", k.val("cast", "uint64", i), k.val("cast", "uint64", k.val("word", "int64", k.arg(n))))
+            v = k.val("load", dtype, k.access(k.array(x), f"{ax}:{step * size if mode == 'literal' else k.arg(step * size)}", off_arg=k.arg(-3 * step * size)), "if", only)
+            k.begin(ax, lanes=lanes)
+            k.stmt(f"store {k.access(out, f'{ax}:unit')} {v}")
+            k.end()
+            want = np.zeros(n + 6, dtype)
+            want[3:-3] = x[::abs(step)][:n] if step else x[0]
+            assert same(check(driver, k, level)[0], want)
+
+
 def test_bool_bytes_that_are_not_one(driver):
     for level in levels(driver):
         k = Kernel()

@@ -335,6 +335,7 @@ typedef struct {
     unsigned nvector;
     LLVMValueRef vector[KERNEL_MAX_INDEX], vector_coef[KERNEL_MAX_INDEX];
     LLVMValueRef ahead;            /* bytes from it to what is asked for ahead, NULL: nothing */
+    LLVMValueRef only;             /* what is read at all (besides the active lanes), NULL: all */
 } Place;
 
 static LLVMValueRef index_coef(Gen *g, const Access *x, int i)
@@ -473,10 +474,46 @@ static LLVMValueRef load_by_lane(Gen *g, Place *p)
     return from_memory(g, p->dt, all);
 }
 
+static void bounds_check_if(Gen *g, const Place *p, LLVMValueRef read, LLVMValueRef at)
+{
+    const Array *a = &g->k->arrays.at[p->x->array];
+    if (!g->k->checked || a->kind != ARRAY_OPERAND) return;
+    LLVMValueRef lowest = LLVMBuildIntToPtr(g->e.b, arg_word(g, a->arg + 1), g->ptr, ""), none = int64_const(g, 0);
+    bounds_check(g, p->x->array, LLVMBuildSelect(g->e.b, read, at, lowest, ""), LLVMBuildSelect(g->e.b, read, bytes_const(g, p->dt), none, ""));
+}
+
+/* Lanes that are read one by one: the others read what is on the stack, and are 0. Here masks have no instruction, or none is known for the stride. */
+static LLVMValueRef load_if(Gen *g, Place *p, bool vector)
+{
+    LLVMBuilderRef b = g->e.b;
+    LLVMTypeRef type = memory_type(g, p->dt, 0);
+    LLVMValueRef none = stack_vector(g), all = LLVMConstNull(memory_type(g, p->dt, g->e.lanes)), only = p->only;
+    Walk w;
+    if (vector && g->mask) only = LLVMBuildAnd(b, only, g->mask, "");
+    for (unsigned i = 0; i < (vector ? g->e.lanes : 1); i++) {
+        LLVMValueRef at = vector ? lane_pointer(g, p, &w, i) : p->ptr, read = vector ? LLVMBuildExtractElement(b, only, LLVMConstInt(g->i32, i, 0), "") : only;
+        bounds_check_if(g, p, read, at);
+        LLVMValueRef x = raw_load(g, type, LLVMBuildSelect(b, read, at, none, ""));
+        x = LLVMBuildSelect(b, read, x, LLVMConstNull(type), "");
+        all = vector ? with_element(g, p->dt, all, x, i) : x;
+    }
+    return from_memory(g, p->dt, all);
+}
+
+/* What is read of `lanes` consecutive elements from `start` on, where lane i reads element i * span. */
+static LLVMValueRef elements_read(Gen *g, LLVMValueRef only, int64_t start, int64_t span)
+{
+    LLVMValueRef take[256];
+    if (g->mask) only = LLVMBuildAnd(g->e.b, only, g->mask, "");
+    for (int64_t i = 0; i < g->e.lanes && i < 256; i++)
+        take[i] = LLVMConstInt(g->i32, (start + i) % span || (start + i) / span >= g->e.lanes ? g->e.lanes : (uint64_t)((start + i) / span), 0);
+    return LLVMBuildShuffleVector(g->e.b, only, LLVMConstNull(LLVMTypeOf(only)), LLVMConstVector(take, g->e.lanes), "");
+}
+
 static bool shuffles(const Gen *g, const Place *p)
 {
     int64_t size = dtype_info[p->dt].bytes, step = p->bytes / size;
-    bool masks = !g->mask || (step > 0 && g->e.level == CPU_AVX512 && g->e.lanes <= 64 / (unsigned)size);
+    bool masks = (!g->mask && !p->only) || (step > 0 && g->e.level == CPU_AVX512 && g->e.lanes <= 64 / (unsigned)size);
     return !is_complex(p->dt) && p->literal && !p->offsets && masks && !g->k->checked && p->bytes % size == 0 && g->e.lanes >= MAX_SHUFFLED_STRIDE
            && step >= -MAX_SHUFFLED_STRIDE && step <= MAX_SHUFFLED_STRIDE;
 }
@@ -486,6 +523,7 @@ static LLVMValueRef load_part(Gen *g, const Place *p, LLVMValueRef ptr, int64_t 
 {
     LLVMBuilderRef b = g->e.b;
     LLVMTypeRef type = memory_type(g, p->dt, g->e.lanes);
+    if (p->only) return masked(g, "llvm.masked.load", type, ptr, elements_read(g, p->only, start, span), LLVMConstNull(type), 1);
     if (!g->mask) return raw_load(g, type, ptr);
     LLVMValueRef last = LLVMBuildMul(b, LLVMBuildSub(b, g->active, int64_const(g, 1), ""), int64_const(g, span), "");
     LLVMValueRef inside = LLVMBuildICmp(b, LLVMIntSLE, lane_numbers(g), v_splat(&g->e, LLVMBuildSub(b, last, int64_const(g, start), "")), "");
@@ -499,7 +537,7 @@ static LLVMValueRef load_shuffled(Gen *g, const Place *p)
     int64_t size = dtype_info[p->dt].bytes, step = p->bytes / size, lanes = g->e.lanes, span = (step < 0 ? -step : step);
     LLVMValueRef low = step < 0 ? byte_offset(g, p->ptr, int64_const(g, p->bytes * (lanes - 1))) : p->ptr, all = NULL, take[256];
     for (int64_t c = 0; c < span; c++) {
-        int64_t start = c < span - 1 || g->mask ? c * lanes : (lanes - 1) * span + 1 - lanes;
+        int64_t start = c < span - 1 || g->mask || p->only ? c * lanes : (lanes - 1) * span + 1 - lanes;
         LLVMValueRef part = load_part(g, p, byte_offset(g, low, int64_const(g, start * size)), start, span);
         for (int64_t i = 0; i < lanes; i++) {
             int64_t at = (step < 0 ? lanes - 1 - i : i) * span - start;
@@ -526,9 +564,19 @@ static void prefetch(Gen *g, const Place *p, LLVMValueRef distance, bool store)
     for (int64_t i = 0; i < bytes; i += 64) memory_prefetch(g, byte_offset(g, at, int64_const(g, i)), store);
 }
 
+/* A vector of which p->only is read. */
+static LLVMValueRef load_vector_if(Gen *g, Place *p)
+{
+    bool unit = p->literal && p->bytes == dtype_info[p->dt].bytes && !p->offsets && !g->k->checked && target_mask(g->e.level, dtype_info[p->dt].bytes);
+    if (!unit) return shuffles(g, p) && p->bytes ? load_shuffled(g, p) : load_if(g, p, true);
+    prefetch(g, p, p->ahead, false);
+    return memory_load_lanes(g, p->dt, p->ptr, g->mask ? LLVMBuildAnd(g->e.b, p->only, g->mask, "") : p->only, NULL);
+}
+
 static LLVMValueRef load_vector(Gen *g, Place *p)
 {
     int64_t size = dtype_info[p->dt].bytes;
+    if (p->only) return load_vector_if(g, p);
     if (p->literal && p->bytes == size && !p->offsets) {
         bounds_check(g, p->x->array, p->ptr, g->mask ? LLVMBuildMul(g->e.b, g->active, bytes_const(g, p->dt), "") : int64_const(g, size * g->e.lanes));
         prefetch(g, p, p->ahead, false);
@@ -537,19 +585,22 @@ static LLVMValueRef load_vector(Gen *g, Place *p)
     return shuffles(g, p) ? load_shuffled(g, p) : gathers(g, p) ? load_gathered(g, p) : load_by_lane(g, p);
 }
 
-LLVMValueRef access_load(Gen *g, uint32_t access, bool vector, int depth)
+LLVMValueRef access_load(Gen *g, uint32_t access, uint32_t only, bool vector, int depth)
 {
     Place p;
     place_begin(g, &p, access, vector);
+    if (only) p.only = vector ? val_lanes(g, only) : val_get(g, only);
     Moved m = scope_enter(g, depth, vector ? g->lanes : 0);
     place_finish(g, &p);
     LLVMValueRef r;
-    int field = vector && p.literal && p.bytes == 3 && !p.offsets && !g->mask && g->e.lanes % 16 == 0 ? field_of(g, access) : -1;
+    int field = vector && p.literal && p.bytes == 3 && !p.offsets && !g->mask && !only && g->e.lanes % 16 == 0 ? field_of(g, access) : -1;
     if (field >= 0) {
         prefetch(g, &p, p.ahead, false);
         r = from_memory(g, p.dt, field_load(g, access, p.ptr, field, depth));
     } else if (vector) {
         r = load_vector(g, &p);
+    } else if (only) {
+        r = load_if(g, &p, false);
     } else {
         bounds_check(g, p.x->array, p.ptr, bytes_const(g, p.dt));
         r = memory_load(g, p.dt, p.ptr);

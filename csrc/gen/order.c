@@ -22,7 +22,8 @@ static bool in_body(Gen *g, uint32_t val)
 static int inputs(const Val *v, uint32_t *in)
 {
     in[0] = v->a, in[1] = v->b, in[2] = v->c;
-    return v->kind == VAL_OP ? op_info[v->op].nin : 0;
+    if (v->kind == VAL_LOAD) in[0] = v->b;
+    return v->kind == VAL_OP ? op_info[v->op].nin : v->kind == VAL_LOAD && v->b;
 }
 
 static void visit(Order *o, uint32_t val)

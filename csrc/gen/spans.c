@@ -29,7 +29,7 @@ static bool *find_readers(const Gen *g, uint32_t state)
         const uint32_t in[] = {v->a, v->b, v->c};
         reads[i] = v->kind == VAL_STATE && v->a == state;
         for (int j = 0; v->kind == VAL_OP && j < op_info[v->op].nin; j++) reads[i] |= reads[in[j]];
-        if (v->kind == VAL_LOAD) reads[i] = index_reads(&k->accesses.at[v->a], reads);
+        if (v->kind == VAL_LOAD) reads[i] = index_reads(&k->accesses.at[v->a], reads) || reads[v->b];
     }
     return reads;
 }

@@ -129,7 +129,10 @@ Level val_level(Gen *g, uint32_t val)
     case VAL_NONE:
     case VAL_CONST:
     case VAL_WORD: break;
-    case VAL_LOAD: level_load(g, &l, v->a); break;
+    case VAL_LOAD:
+        level_load(g, &l, v->a);
+        if (v->b) level_join(&l, val_level(g, v->b));
+        break;
     case VAL_AXIS:
         for (int d = 2; d <= g->depth; d += 2)
             if (g->scope[d].loop->axis == v->a) level_body(g, &l, d);
@@ -180,7 +183,7 @@ static LLVMValueRef number_word(Gen *g, const Val *v)
     LLVMValueRef word = arg_word(g, (int32_t)v->a);
     Moved m = scope_enter(g, 0, 0);
     LLVMValueRef bits = v->dtype == DT_float32 ? LLVMBuildTrunc(g->e.b, word, g->i32, "") : word;
-    LLVMValueRef r = LLVMBuildBitCast(g->e.b, bits, v_scalar_type(&g->e, v->dtype), "");
+    LLVMValueRef r = v->dtype == DT_int64 ? word : LLVMBuildBitCast(g->e.b, bits, v_scalar_type(&g->e, v->dtype), "");
     scope_leave(g, m);
     return r;
 }
@@ -230,7 +233,7 @@ static LLVMValueRef make(Gen *g, const Val *v, Level l)
     case VAL_NONE: break;
     case VAL_CONST: return constant(g, v, 0);
     case VAL_WORD: return number_word(g, v);
-    case VAL_LOAD: return access_load(g, v->a, l.vector, place_of(g, l));
+    case VAL_LOAD: return access_load(g, v->a, v->b, l.vector, place_of(g, l));
     case VAL_AXIS: return coordinate(g, v->a, l);
     case VAL_STATE: return state_read(g, v->a, v->b);
     case VAL_OP: return operation(g, v, l);

@@ -81,8 +81,8 @@ LLVMValueRef int64_const(const Gen *g, int64_t x);
 /* Bytes per step of what a FOR counts, as i64; *literal says whether it is a known number and *bytes which. */
 LLVMValueRef access_stride(Gen *g, const Access *x, const Stmt *loop, bool *literal, int64_t *bytes);
 bool access_moves(const Gen *g, const Access *x, const Stmt *loop);
-/* A load for val_get: made in scope `depth`. */
-LLVMValueRef access_load(Gen *g, uint32_t access, bool vector, int depth);
+/* A load for val_get: made in scope `depth`; only: a bool value (0: none) without which nothing is read, and the result is 0. */
+LLVMValueRef access_load(Gen *g, uint32_t access, uint32_t only, bool vector, int depth);
 void access_store(Gen *g, uint32_t access, uint32_t val);
 /* Plain pieces that dot.c uses too. Elements of `dt` in memory; lanes consecutive ones, the first `active` of them if mask is given. */
 LLVMValueRef memory_load(Gen *g, Dtype dt, LLVMValueRef ptr);

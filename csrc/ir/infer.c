@@ -651,7 +651,7 @@ static bool (*const rules[OP_COUNT])(Infer *) = {
     [OP_input] = infer_input, [OP_const] = infer_const, [OP_iota] = infer_iota,
     [OP_broadcast] = infer_broadcast, [OP_transpose] = infer_transpose, [OP_reshape] = infer_reshape, [OP_slice] = infer_slice,
     [OP_gather] = infer_gather, [OP_window] = infer_window, [OP_like] = infer_like,
-    [OP_update] = infer_update, [OP_concatenate] = infer_concatenate, [OP_pad] = infer_pad, [OP_scatter] = infer_scatter,
+    [OP_update] = infer_update, [OP_concatenate] = infer_concatenate, [OP_pad] = infer_pad, [OP_margin] = infer_pad, [OP_scatter] = infer_scatter,
     [OP_dot] = infer_dot, [OP_dot_bytes] = infer_dot_bytes,
     [OP_loop] = infer_loop, [OP_cond] = infer_cond, [OP_call] = infer_call, [OP_host] = infer_host,
     [OP_item] = infer_item, [OP_check] = infer_check,
@@ -675,7 +675,7 @@ static bool arity_ok(Op op, int nin)
         return nin == 1;
     if (op == OP_like)
         return nin >= 2;
-    if (op == OP_slice || op == OP_pad || op == OP_update || op == OP_gather || op == OP_scatter)
+    if (op == OP_slice || op == OP_pad || op == OP_margin || op == OP_update || op == OP_gather || op == OP_scatter)
         return nin >= 1;
     return op_info[op].nin == VARIADIC || nin == op_info[op].nin;
 }

@@ -94,7 +94,7 @@ static bool unbounded(const Graph *g, Id id, int depth, Range *r)
         return range_of(g, a, depth, r) && r->lo >= 0 && !__builtin_mul_overflow(r->hi, most_terms, &r->hi) && ((r->lo = 0), true);
     }
     switch (op_info[n->op].kind) {
-    case KIND_VIEW: return range_of(g, node_in(g, id)[0], depth, r);
+    case KIND_VIEW: return n->op != OP_margin && range_of(g, node_in(g, id)[0], depth, r);
     case KIND_ELEMENTWISE: return elementwise(g, id, depth, r);
     default: return false;
     }

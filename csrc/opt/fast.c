@@ -17,7 +17,7 @@ static bool is_float(Dtype dt) { return dt == DT_float32 || dt == DT_float64; }
 static bool constant_of(const Graph *g, Id id, double *value)
 {
     int64_t bits;
-    while (op_info[node_at(g, id)->op].kind == KIND_VIEW) id = node_in(g, id)[0];
+    while (op_info[node_at(g, id)->op].kind == KIND_VIEW && node_at(g, id)->op != OP_margin) id = node_in(g, id)[0];
     if (!node_const(g, id, &bits)) return false;
     float f;
     if (node_at(g, id)->dtype == DT_float64) memcpy(value, &bits, sizeof *value);

@@ -44,7 +44,7 @@ static void scan_leaf(Scan *s, Id id, const Map *m)
     Leaf *leaf = vec_push(s->gr->arena, &s->leaves);
     if (!leaf) { s->ok = false; return; }
     leaf->id = id;
-    leaf->select = !m->flat && !m->nindex;
+    leaf->select = !m->flat && !m->nindex && !m->clip;
     for (int d = 0; leaf->select && d < m->rank; d++) {
         leaf->sel[d] = -1;
         if (m->off[d]) leaf->select = false;
@@ -520,6 +520,7 @@ static bool store_operand(Grouping *gr, Id id)
     map_select(&m, node_at(g, id)->rank, own.n, own.of);
     Id b = id;
     while (op_info[node_at(g, b)->op].kind == KIND_VIEW && !gr->info[b].stored) {
+        if (node_at(g, b)->op == OP_margin) return group_store(gr, b);
         if (!map_through(g, b, own.extent, &m) && !has_buffer(gr, group_base(gr, node_in(g, b)[0]))) return group_store(gr, id);
         b = node_in(g, b)[0];
     }
@@ -540,7 +541,7 @@ static bool pack_computes(Grouping *gr, Id id)
     if (!own_axes(gr, id, &own) || own.of[rank - 1] < 0 || own.of[rank - 2] < 0 || node_size(g, id) < PACK_SIZE) return false;
     map_select(&m, rank, own.n, own.of);
     for (; op_info[node_at(g, id)->op].kind == KIND_VIEW && !gr->info[id].stored; id = node_in(g, id)[0])
-        if (node_at(g, id)->op == OP_window || node_at(g, id)->op == OP_gather || !map_through(g, id, own.extent, &m) || m.nindex) return false;
+        if (node_at(g, id)->op == OP_window || node_at(g, id)->op == OP_gather || node_at(g, id)->op == OP_margin || !map_through(g, id, own.extent, &m) || m.nindex) return false;
     const NodeInfo *info = &gr->info[id];
     return op_info[node_at(g, id)->op].kind == KIND_ELEMENTWISE && !info->group && !info->stored && info->uses == 1;
 }
@@ -675,6 +676,7 @@ static bool visit(Grouping *gr, Id id)
     case KIND_VIEW:
         if (n->op == OP_broadcast || n->op == OP_window) return visit_broadcast(gr, id);
         if (n->op == OP_gather) return visit_gather(gr, id);
+        if (n->op == OP_margin) return node_at(gr->g, node_in(gr->g, id)[0])->op == OP_input || group_store(gr, node_in(gr->g, id)[0]);
         return n->op != OP_reshape || visit_reshape(gr, id);
     case KIND_PLACE: return group_place(gr, id);
     case KIND_REDUCE: return visit_reduce(gr, id);

@@ -421,7 +421,7 @@ static bool evaluate_parts(Interp *r, uint32_t id)
 static int64_t evaluate(const Interp *r, const Val *v)
 {
     switch ((ValKind)v->kind) {
-    case VAL_LOAD: return load(r, v->a, address(r, v->a));
+    case VAL_LOAD: return v->b && !r->vals[v->b] ? 0 : load(r, v->a, address(r, v->a));
     case VAL_AXIS: return r->block[v->a] * axis_block(r, v->a) + r->within[v->a];
     case VAL_STATE: return r->states[v->a].w[v->b];
     case VAL_OP: {
@@ -527,6 +527,7 @@ static void need(Interp *r, uint32_t id, uint32_t at, uint32_t body_end)
     }
     if (v->kind == VAL_LOAD) {
         const Access *x = &r->k->accesses.at[v->a];
+        if (v->b) need(r, v->b, at, body_end);
         for (int i = 0; i < x->nindex; i++)
             need(r, x->index[i].val, at, body_end);
     }

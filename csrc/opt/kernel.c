@@ -116,7 +116,7 @@ static uint64_t access_hash(const Access *x)
 static Val val_normal(Val v)
 {
     Val out = { .kind = v.kind, .dtype = v.dtype, .a = v.a };
-    if (v.kind == VAL_CONST || v.kind == VAL_STATE)
+    if (v.kind == VAL_CONST || v.kind == VAL_STATE || v.kind == VAL_LOAD)
         out.b = v.b;
     if (v.kind == VAL_OP) {
         int nin = v.op < OP_COUNT ? op_info[v.op].nin : 3;

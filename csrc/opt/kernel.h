@@ -84,8 +84,8 @@ typedef enum { VAL_NONE, VAL_CONST, VAL_LOAD, VAL_AXIS, VAL_STATE, VAL_OP, VAL_W
 typedef struct {
     uint8_t kind, dtype, mode;
     uint16_t op;                                            /* VAL_OP: an ELEMENTWISE op of ops.def */
-    uint32_t a, b, c;   /* CONST: low and high half of the bits; LOAD: access; AXIS: axis (coordinate, int64); STATE: state, component; OP: inputs;
-                                                               WORD: args[a] holds the bits of a number, float32 or float64 */
+    uint32_t a, b, c;   /* CONST: low and high half of the bits; LOAD: access, a bool value (0: none) without which nothing is read, and it is 0; AXIS: axis (coordinate, int64); STATE: state, component; OP: inputs;
+                                                               WORD: args[a] holds the bits of a number, float32, float64 or int64 */
 } Val;                  /* vals.at[0] is none; inputs before users */
 
 typedef struct { uint8_t monoid, dtype; } State;            /* dtype of the values; argmax's component 1 is int64 */

@@ -107,7 +107,10 @@ static void print_val(Text *t, const Kernel *k, uint32_t id)
         text_put(t, "const %s ", code);
         print_const(t, v->dtype, (int64_t)((uint64_t)v->b << 32 | v->a));
         break;
-    case VAL_LOAD: text_put(t, "load %s x%u", code, v->a); break;
+    case VAL_LOAD:
+        text_put(t, "load %s x%u", code, v->a);
+        if (v->b) text_put(t, " if %%%u", v->b);
+        break;
     case VAL_AXIS: text_put(t, "axis %s a%u", code, v->a); break;
     case VAL_WORD: text_put(t, "word %s arg%u", code, v->a); break;
     case VAL_STATE: text_put(t, "state %s s%u.%u", code, v->a, v->b); break;
@@ -487,6 +490,7 @@ static void parse_val(Parser *p)
     } else if (strcmp(word, "load") == 0) {
         v = (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dtype(p) };
         v.a = numbered(p, "x");
+        if (accept(p, "if")) v.b = numbered(p, "%");
     } else if (strcmp(word, "word") == 0) {
         v = (Val){ .kind = VAL_WORD, .dtype = (uint8_t)dtype(p) };
         v.a = numbered(p, "arg");

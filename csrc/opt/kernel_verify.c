@@ -154,6 +154,8 @@ static bool check_load(Verify *v, uint32_t id)
     REQUIRE(v, x->a < k->accesses.len, "%%%u: no access x%u", id, x->a);
     const Access *access = &k->accesses.at[x->a];
     REQUIRE(v, x->dtype == k->arrays.at[access->array].dtype, "%%%u: dtype of x%u", id, x->a);
+    REQUIRE(v, x->b < id && (!x->b || k->vals.at[x->b].dtype == DT_bool_), "%%%u: %%%u does not say whether it is read", id, x->b);
+    REQUIRE(v, !x->b || dtype_info[x->dtype].kind != DKIND_COMPLEX, "%%%u: a complex number that may not be read", id);
     for (uint32_t i = 0; i < access->nindex; i++)
         REQUIRE(v, access->index[i].val < id, "%%%u: index %%%u is not before it", id, access->index[i].val);
     return true;
@@ -177,7 +179,7 @@ static bool check_val(Verify *v, uint32_t id)
     switch ((ValKind)x->kind) {
     case VAL_CONST: return true;
     case VAL_WORD:
-        REQUIRE(v, x->a < v->k->nargs && (x->dtype == DT_float32 || x->dtype == DT_float64), "%%%u: arg%u as a number", id, x->a);
+        REQUIRE(v, x->a < v->k->nargs && (x->dtype == DT_float32 || x->dtype == DT_float64 || x->dtype == DT_int64), "%%%u: arg%u as a number", id, x->a);
         return true;
     case VAL_LOAD: return check_load(v, id);
     case VAL_AXIS:
@@ -330,7 +332,7 @@ static bool use(Verify *v, uint32_t id)
     }
     if (x->kind == VAL_LOAD) {
         uint32_t array = v->k->accesses.at[x->a].array;
-        if (!use_index(v, x->a) || (!again && !check_load_here(v, id, x->a)))
+        if ((x->b && !use(v, x->b)) || !use_index(v, x->a) || (!again && !check_load_here(v, id, x->a)))
             return false;
         bool scratch = v->k->arrays.at[array].kind == ARRAY_SCRATCH && !v->k->arrays.at[array].ordered;
         REQUIRE(v, !again || !scratch || v->arrays[array].stored < info->made, "%%%u was read before A%u was written again", id, array);

@@ -227,8 +227,58 @@ uint32_t lower_tile_of(const Lower *l, Id buffer)
     return 0;
 }
 
+static uint32_t iota(Lower *l, const Map *m);
+
+static uint32_t int64_word(Lower *l, int64_t x) { return kernel_val(l->arena, l->k, (Val){ .kind = VAL_WORD, .dtype = DT_int64, .a = (uint32_t)stride_arg(l, x, -3) }); }
+
+/* Whether a map of one row stays within 0 ... extent - 1 here, where some rows of a block may be made together. */
+static bool stays_inside(const Lower *l, const Map *row, int64_t extent)
+{
+    int64_t low = row->off[0], high = low;
+    if (row->nindex) return false;
+    for (int i = 0; i < l->nloops; i++) {
+        const Loop *loop = &l->loop[i];
+        int64_t step = loop->domain < MAX_DOMAIN ? row->step[0][loop->domain] : 0;
+        int64_t last = loop->full ? (loop->extent / loop->rows - 1) * loop->rows : loop->extent - 1;
+        low += step * (step > 0 ? loop->first : loop->first + last);
+        high += step * (step > 0 ? loop->first + last : loop->first);
+    }
+    return low >= 0 && high < extent;
+}
+
+/* Whether m leads inside the buffer; 0: always. */
+static uint32_t inside(Lower *l, Id buffer, const Map *m)
+{
+    const Dim *shape = node_shape(l->gr->g, buffer);
+    uint32_t all = 0;
+    for (int d = 0; d < m->rank; d++) {
+        Map row;
+        if (!(m->clip >> d & 1)) continue;
+        map_row(m, d, &row);
+        if (stays_inside(l, &row, shape[d])) continue;
+        uint32_t at = lower_op(l, OP_cast, DT_uint64, iota(l, &row), 0);             /* one comparison for both ends */
+        uint32_t in = lower_op(l, OP_less, DT_bool_, at, lower_op(l, OP_cast, DT_uint64, int64_word(l, shape[d]), 0));
+        all = all ? lower_op(l, OP_logical_and, DT_bool_, all, in) : in;
+    }
+    return all;
+}
+
+/* A load through a map that may leave the buffer: what it holds, or the fill. */
+__attribute__((noinline)) static uint32_t load_clipped(Lower *l, Id buffer, Dtype dtype, const Map *m)
+{
+    const Id *in = node_in(l->gr->g, m->margin);
+    uint32_t only = inside(l, buffer, m), x = lower_access(l, buffer, dtype, m, false);
+    int64_t fill = node_attr(l->gr->g, in[1])[0];
+    if (buffer != in[0]) err_set(l->err, ERR_INTERNAL, "margins around an array that is not stored");
+    if (l->err->kind) return 0;
+    uint32_t v = kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = (uint8_t)dtype, .a = x, .b = only });
+    if (!fill || !only || !v) return v;
+    return kernel_val(l->arena, l->k, (Val){ .kind = VAL_OP, .op = OP_where, .dtype = (uint8_t)dtype, .a = only, .b = v, .c = kernel_const(l->arena, l->k, dtype, fill) });
+}
+
 uint32_t lower_load(Lower *l, Id buffer, Dtype dtype, const Map *m)
 {
+    if (m->clip) return load_clipped(l, buffer, dtype, m);
     for (uint32_t i = 0; i < l->turned.len; i++)
         if (l->turned.at[i].buffer == buffer && map_equal(l->turned.at[i].map, m)) return load_access(l, dtype, l->turned.at[i].access);
     uint32_t x = lower_access(l, buffer, dtype, m, false);

@@ -11,6 +11,7 @@ typedef struct {
     uint32_t axis;               /* kernel axis, once made */
     int64_t first;               /* its coordinate is so much more than that of the kernel axis */
     int rows;                    /* of its coordinates that a body makes together, 0: one */
+    bool full;                   /* ... in a full block: there are as many from the kernel axis' coordinate on */
 } Loop;
 
 /* A reduction of the group and where its result is. */

@@ -14,7 +14,7 @@ void map_select(Map *m, int rank, int naxes, const int8_t *axis)
 
 bool map_is_select(const Map *m, const int8_t *axis)
 {
-    if (m->flat || m->nindex) return false;
+    if (m->flat || m->nindex || m->clip) return false;
     for (int d = 0; d < m->rank; d++) {
         if (m->off[d]) return false;
         for (int k = 0; k < m->naxes; k++)
@@ -25,7 +25,7 @@ bool map_is_select(const Map *m, const int8_t *axis)
 
 uint64_t map_hash(const Map *m)
 {
-    uint64_t h = hash_mix((uint64_t)m->rank * 2 + m->flat, (uint64_t)m->nindex);
+    uint64_t h = hash_mix((uint64_t)m->rank * 2 + m->flat, (uint64_t)m->nindex + ((uint64_t)m->margin << 24 | (uint64_t)m->clip << 8));
     for (int i = 0; i < m->nindex; i++)
         h = hash_mix(h + (uint64_t)m->index[i].factor + (m->index[i].at ? map_hash(m->index[i].at) : 0), m->index[i].node * 32ull + (uint64_t)m->index[i].row);
     h = hash_bytes(m->off, sizeof m->off[0] * (size_t)m->rank, h);
@@ -42,7 +42,7 @@ static bool index_equal(const Map *a, const Map *b, int i)
 
 bool map_equal(const Map *a, const Map *b)
 {
-    if (a->rank != b->rank || a->naxes != b->naxes || a->flat != b->flat || a->nindex != b->nindex) return false;
+    if (a->rank != b->rank || a->naxes != b->naxes || a->flat != b->flat || a->nindex != b->nindex || a->clip != b->clip || a->margin != b->margin) return false;
     for (int i = 0; i < a->nindex; i++)
         if (!index_equal(a, b, i)) return false;
     for (int d = 0; d < a->rank; d++)
@@ -118,6 +118,31 @@ static void row_copy(Map *to, int td, const Map *from, int fd)
             to->index[to->nindex] = from->index[i];
             to->index[to->nindex++].row = (int8_t)td;
         }
+}
+
+void map_row(const Map *m, int d, Map *row)
+{
+    memset(row, 0, offsetof(Map, step));
+    row->rank = 1;
+    row->naxes = m->naxes;
+    row_copy(row, 0, m, d);
+}
+
+/* Rows that the margins take outside the array. */
+static void map_margin(const Graph *g, Id id, const int64_t *extent, Map *m)
+{
+    Id a = node_in(g, id)[0];
+    const int64_t *before = node_attr(g, id);
+    m->clip = 0;
+    for (int d = 0; d < m->rank; d++) {
+        int64_t low, high;
+        bool moved = before[d] || before[m->rank + d];
+        m->off[d] -= before[d];
+        map_range(m, extent, d, &low, &high);
+        for (int i = 0; i < m->nindex; i++) if (m->index[i].row == d && moved) low = -1;       /* nobody knows */
+        if (low < 0 || high >= node_shape(g, a)[d]) m->clip |= (uint16_t)(1u << d);
+    }
+    m->margin = m->clip ? id : 0;
 }
 
 static void map_broadcast(const Graph *g, Id id, Map *m)
@@ -328,6 +353,7 @@ bool map_through(const Graph *g, Id id, const int64_t *extent, Map *m)
     case OP_slice: map_slice(g, id, m); return true;
     case OP_gather: map_gather(g, id, m); return true;
     case OP_window: map_window(g, id, m); return true;
+    case OP_margin: map_margin(g, id, extent, m); return true;
     case OP_reshape: return map_reshape(g, id, extent, m);
     }
     ASSERT(!"not a view");

@@ -3,6 +3,7 @@
  * Row d of a Map says which index along the node's axis d is read at domain coordinates x: off[d] + sum over k of step[d][k] x[k],
  * plus run-time offsets (the value of an index node times a factor): of a scalar, or, for a gather, of the element of an index array that
  * a map of its own reads. Views compose into the map, so they cost nothing.
+ * No view is below a margin: what it surrounds is a buffer.
  * A `flat` map has one row, the linear C-order index; only a C-contiguous buffer can be read through it. */
 #pragma once
 #include "opt/kernel.h"
@@ -14,6 +15,8 @@ struct Map {
     int rank, naxes;
     bool flat;
     uint8_t nindex;
+    uint16_t clip;               /* a bit per row whose index may lie outside the array of `margin`, a node: its number is there */
+    Id margin;
     struct { Id node; int8_t row; int64_t factor; const Map *at; } index[KERNEL_MAX_INDEX];   /* at: over node's axes; NULL: a scalar */
     int64_t off[MAX_RANK];
     int64_t step[MAX_RANK][MAX_DOMAIN];
@@ -38,6 +41,8 @@ bool map_is_select(const Map *m, const int8_t *axis);
 bool map_equal(const Map *a, const Map *b);
 /* Whether two maps over one array, by domains of these extents, meet in no element, as far as their boxes and steps tell. */
 bool map_apart(const Map *a, const int64_t *extent_a, const Map *b, const int64_t *extent_b);
+/* Row d of m as the only one of a map of its own: an index as a value. */
+void map_row(const Map *m, int d, Map *row);
 /* A copy in the arena, of its own rows only (map_unpack copies it back, an assignment would read past its end); NULL if there is no memory. */
 const Map *map_copy(Arena *arena, const Map *m);
 void map_unpack(Map *to, const Map *from);

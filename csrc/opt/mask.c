@@ -41,7 +41,7 @@ static bool affine(const Mask *k, Id id, const Map *m, Affine *out)
         *out = (Affine){ .off = c };
         return c > -(INT64_C(1) << 40) && c < INT64_C(1) << 40;                 /* so that nothing wraps */
     }
-    if (op_info[n->op].kind != KIND_VIEW || m->flat || n->op == OP_gather) return false;
+    if (op_info[n->op].kind != KIND_VIEW || m->flat || n->op == OP_gather || n->op == OP_margin) return false;
     Map in;
     map_unpack(&in, m);
     map_through(k->g, id, k->gp->extent, &in);
@@ -78,7 +78,7 @@ static int64_t reach(const Mask *k, Id id, const Map *m, bool sense)
     case OP_logical_or: case OP_bitwise_or: return reach_both(k, id, m, sense, !sense);
     default: break;
     }
-    if (op_info[n->op].kind != KIND_VIEW || m->flat || n->op == OP_gather) return INT64_MAX;
+    if (op_info[n->op].kind != KIND_VIEW || m->flat || n->op == OP_gather || n->op == OP_margin) return INT64_MAX;
     Map in;
     map_unpack(&in, m);
     map_through(k->g, id, k->gp->extent, &in);
@@ -88,7 +88,7 @@ static int64_t reach(const Mask *k, Id id, const Map *m, bool sense)
 /* What a value is a view of. */
 static Id base_of(const Graph *g, Id id)
 {
-    while (op_info[node_at(g, id)->op].kind == KIND_VIEW && node_at(g, id)->op != OP_gather) id = node_in(g, id)[0];
+    while (op_info[node_at(g, id)->op].kind == KIND_VIEW && node_at(g, id)->op != OP_gather && node_at(g, id)->op != OP_margin) id = node_in(g, id)[0];
     return id;
 }
 

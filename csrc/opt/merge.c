@@ -153,7 +153,7 @@ static void add_val(Region *r, Val v, const Shift *s)
 {
     Val *to = vec_push(r->arena, &r->k->vals);
     if (!to) return;
-    if (v.kind == VAL_LOAD) v.a += s->accesses;
+    if (v.kind == VAL_LOAD) v.a += s->accesses, v.b += v.b ? s->vals : 0;
     if (v.kind == VAL_AXIS) v.a = s->axis[v.a];
     if (v.kind == VAL_WORD) v.a += s->words;
     if (v.kind == VAL_STATE) v.a += s->states;

@@ -5,7 +5,7 @@
 
 static Id base_of(const Graph *g, Id id)
 {
-    while (op_info[node_at(g, id)->op].kind == KIND_VIEW && node_at(g, id)->op != OP_gather) id = node_in(g, id)[0];
+    while (op_info[node_at(g, id)->op].kind == KIND_VIEW && node_at(g, id)->op != OP_gather && node_at(g, id)->op != OP_margin) id = node_in(g, id)[0];
     return id;
 }
 

@@ -78,9 +78,13 @@ static int count_pieces(const Graph *g, Id x)
     return left < 0 ? MOST_PIECES + 1 : MOST_PIECES - left;
 }
 
-Id slice_of_pieces(Graph *g, Id c, const int64_t *start, const int64_t *step, const Dim *shape)
+Id slice_of_joined(Graph *g, const Id *in, const int64_t *step, const Dim *shape)
 {
-    return node_at(g, c)->nin > FLAT_PIECES ? 0 : slice_joined(g, c, start, step, shape, count_pieces(g, c) <= FLAT_PIECES);
+    int64_t start[MAX_RANK];
+    Id c = in[0];
+    if (node_at(g, c)->op != OP_concatenate || node_at(g, c)->nin > FLAT_PIECES) return 0;
+    for (int d = 0; d < node_at(g, c)->rank; d++) if (!node_const(g, in[1 + d], &start[d])) return 0;
+    return slice_joined(g, c, start, step, shape, count_pieces(g, c) <= FLAT_PIECES);
 }
 
 /* Whether x can be had in parts without being stored whole: no result of a reduction, a scan or a product that goes on in its kernel. */

@@ -93,8 +93,10 @@ Id fast_rewrite(Graph *g, const Node *n, const Id *in);
 Id dot_of_bytes(Graph *g, Id a, Id b);
 /* A reduction over axes of length 1, where there is nothing to combine (simplify.c); 0: over others. */
 Id reduce_unit(Graph *g, Op op, Id x, const int64_t *attr);
-/* A slice of a concatenate c, step 1 along its axis: of the pieces that it meets (pieces.c); 0: there is no such form. */
-Id slice_of_pieces(Graph *g, Id c, const int64_t *start, const int64_t *step, const Dim *shape);
+/* A slice with inputs `in`, if it is of a concatenate and has step 1 along its axis: of the pieces that it meets (pieces.c); 0: there is no such form. */
+Id slice_of_joined(Graph *g, const Id *in, const int64_t *step, const Dim *shape);
+/* A graph of live nodes with pads as margins or as concatenates (margins.c), or the same graph; NULL with an error. target: NULL for no margins. */
+Graph *settle_pads(Arena *a, Graph *g, const Target *target);
 /* A graph of live nodes with chains of concatenates and slices as one concatenate of slices (joined.c), or the same graph; NULL with an error. */
 const Graph *join_once(Arena *a, const Graph *g);
 /* The same graph without OP_like (like.c), itself where it has none; NULL with the arena's error. */

@@ -86,6 +86,7 @@ int choose_jam(const Lower *l, int *rows)
 static void store_rows(Lower *l, int loop, Part part, bool blocked, int rows)
 {
     uint32_t at[2] = { open_loop(l, loop, part, 0, false), open_loop(l, l->vec, blocked ? PART_WITHIN : PART_WHOLE, l->lanes, false) };
+    l->loop[loop].full = part == PART_FULL;
     for (int r = 0; r < rows; r++) {
         lower_forget(l);
         l->loop[loop].first = r;
@@ -93,6 +94,7 @@ static void store_rows(Lower *l, int loop, Part part, bool blocked, int rows)
         store_roots(l, false);
     }
     l->loop[loop].first = 0;
+    l->loop[loop].full = false;
     close_all(l, at, 2);
 }
 

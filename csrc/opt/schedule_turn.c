@@ -30,7 +30,7 @@ int turn_square(const Lower *l, int item)
 static int turned_loop(const Lower *l, const Term *t)
 {
     int64_t step[MAX_DOMAIN], off, item = dtype_info[t->dtype].bytes;
-    if (t->kind != TERM_LOAD || t->box || t->map->flat || t->map->nindex || item > 8) return -1;
+    if (t->kind != TERM_LOAD || t->box || t->map->flat || t->map->nindex || t->map->clip || item > 8) return -1;
     if (l->buffers->at.at[buffers_memory(l->buffers, t->buffer)].swapped || is_written(l, t->buffer)) return -1;
     lower_steps(l, t->buffer, t->map, step, &off);
     int64_t along = step[l->loop[l->vec].domain];

@@ -149,26 +149,6 @@ static Id sink_reshape(Graph *g, Op op, const Id *in, int nin, Dtype dtype)
     return graph_reshape(g, graph_add(g, op, out, nin, NULL, 0, dtype, NULL, 0), to, rt);
 }
 
-/* Margins as pieces of concatenates, so that every element is written once. */
-static Id pad_pieces(Graph *g, Id x, Id fill, const int64_t *margin)
-{
-    int r = node_at(g, x)->rank;
-    for (int d = 0; d < r; d++) {
-        Id piece[3];
-        int n = 0;
-        for (int side = 0; side < 3; side++) {
-            Dim shape[MAX_RANK];
-            memcpy(shape, node_shape(g, x), sizeof(Dim) * (size_t)r);
-            shape[d] = side == 2 ? margin[r + d] : margin[d];
-            if (side == 1) piece[n++] = x;
-            else if (shape[d]) piece[n++] = graph_broadcast(g, fill, shape, r);
-        }
-        x = graph_concatenate(g, piece, n, d);
-        if (!x) return 0;
-    }
-    return x;
-}
-
 Id reduce_unit(Graph *g, Op op, Id x, const int64_t *attr)
 {
     Dim shape[MAX_RANK];
@@ -196,15 +176,6 @@ static Id multiply_add(Pass *p, Id id, const Id *in)
         return graph_add(g, OP_fma, a, 3, NULL, 0, n->dtype, NULL, 0);
     }
     return 0;
-}
-
-/* A slice of a concatenate, step 1 along its axis: of the pieces that it meets. */
-static Id slice_pieces(Graph *g, const Id *in, const int64_t *step, const Dim *shape)
-{
-    int64_t start[MAX_RANK];
-    if (node_at(g, in[0])->op != OP_concatenate) return 0;
-    for (int d = 0; d < node_at(g, in[0])->rank; d++) if (!node_const(g, in[1 + d], &start[d])) return 0;
-    return slice_of_pieces(g, in[0], start, step, shape);
 }
 
 /* A sum of small products, which are sums by now: one sum. */
@@ -260,7 +231,7 @@ static Id simplified(Pass *p, Id id, const Id *in, const int64_t *attr)
     if ((r = fast_rewrite(g, n, in)) || g->err->kind) return r;
     if ((r = multiply_add(p, id, in)) || g->err->kind) return r;
     if (op_info[n->op].kind == KIND_ELEMENTWISE && !(r = sink_reshape(g, n->op, in, n->nin, n->dtype))) r = elementwise_refined(g, p->in, n->op, in, n->nin, n->dtype);
-    if (n->op == OP_slice) r = slice_pieces(g, in, attr, node_shape(p->old, id));
+    if (n->op == OP_slice) r = slice_of_joined(g, in, attr, node_shape(p->old, id));
     if (n->op == OP_dot && !is_convolution(p, id, in[1]) && !is_batch(p, id, in[0], in[1])) r = dot_small(g, in[0], in[1]);
     if (n->op == OP_dot && !r && p->target && p->target->vnni) r = dot_of_bytes(g, in[0], in[1]);
     if (n->op == OP_reduce_sum) r = sum_of_products(p, id, in[0]);
@@ -269,7 +240,6 @@ static Id simplified(Pass *p, Id id, const Id *in, const int64_t *attr)
     if ((n->op == OP_reduce_sum || n->op == OP_dot) && (p->uses[id] != 1 || !p->user[id] || node_at(p->old, p->user[id])->op != OP_reduce_sum)) r = taps(g, n, in[0], attr, r);
     if (!r && op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
     if (n->op == OP_reduce_var) r = variance(g, in[0], attr, p->target, p->in, rows);
-    if (n->op == OP_pad) r = pad_pieces(g, in[0], in[1], attr);
     if (n->op == OP_gather) r = host_selected(g, in, n->nin);
     if (r || g->err->kind) return r;
     return graph_add(g, n->op, in, n->nin, attr, n->nattr, n->dtype, node_shape(p->old, id), n->rank);
@@ -304,6 +274,6 @@ Graph *simplify(Arena *a, const Graph *graph, const Target *target, const PlanIn
     for (Id id = 1; id < old->nodes.len; id++)
         if (p.live[id] && node_at(old, id)->op != OP_input && !(p.map[id] = rebuild(&p, id))) return NULL;
     for (uint32_t i = 0; i < old->outputs.len; i++) graph_output(g, p.map[old->outputs.at[i]]);
-    if (g->err->kind || !(g = lift_reshapes(a, g, in))) return NULL;
+    if (g->err->kind || !(g = lift_reshapes(a, g, in)) || !(g = settle_pads(a, g, target))) return NULL;
     return take_apart(a, g);
 }

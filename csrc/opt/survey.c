@@ -52,6 +52,14 @@ static void widen(Walk *w, Dtype dtype)
     if (!w->row && dtype_info[dtype].bytes > dtype_info[w->s->widest].bytes) w->s->widest = dtype;
 }
 
+/* An index that may lie outside its array is looked at by itself: the loops that it moves along stay apart. */
+static void note_clip(Survey *s, const Map *m)
+{
+    for (int d = 0; d < m->rank; d++)
+        for (int k = 0; k < m->naxes && m->clip >> d & 1; k++)
+            if (m->step[d][k]) s->no_merge |= 1u << k;
+}
+
 static void add_term(Walk *w, TermKind kind, Id buffer, Dtype dtype, const Map *m, uint8_t phase, bool carry)
 {
     Term *t = vec_push(w->gr->arena, &w->s->terms);
@@ -59,6 +67,7 @@ static void add_term(Walk *w, TermKind kind, Id buffer, Dtype dtype, const Map *
     if (!t || !copy) { w->ok = false; return; }
     *t = (Term){ .buffer = buffer, .kind = kind, .dtype = (uint8_t)dtype, .phase = phase, .carry = carry, .row = w->row,
                 .root = w->root, .map = copy };
+    note_clip(w->s, m);
     widen(w, dtype);
 }
 

@@ -2,6 +2,7 @@
  * neighbours. That has no inner loops, shares loads between rows (schedule_jam.c) and fuses with what is around it. The terms are added in C order, in
  * spans of eight, so that it is as accurate as any other sum. */
 #include <string.h>
+#include "opt/map.h"
 #include "opt/plan.h"
 
 enum {
@@ -9,7 +10,8 @@ enum {
     SPAN = 8,
     MOST_OPS = 4,                /* cheap ones of a term: it is evaluated again for each use, and stored for none */
     LEAST_POINTS = 16384,        /* fewer are not worth the time that the longer code takes to compile */
-    LEAST_LINE = 32,             /* elements along the last axis: vectors lie there */
+    LEAST_LINE = 32,             /* elements where vectors lie, if that is along the last axis */
+    LEAST_CHANNELS = 128,        /* ... along another one: each short line of them begins with the addresses of all taps */
 };
 
 /* Whether a window is below the ops of a term; these are counted in *ops, too many if one is dear. */
@@ -25,6 +27,27 @@ static bool is_window(const Graph *g, Id id, int *ops)
     }
     if (op_info[n->op].kind != KIND_VIEW || (n->nin != 1 && n->op != OP_slice)) return false;
     return n->op == OP_window || is_window(g, node_in(g, id)[0], ops);
+}
+
+/* Whether vectors are long enough, along the axis on which the window's array has its elements one after the other. */
+static bool has_lines(const Graph *g, Id id, const Dim *size, int rank, uint64_t axes)
+{
+    int8_t identity[MAX_RANK];
+    int last = rank - 1, ops = 0;
+    Map m;
+    if (rank > MAX_DOMAIN) return false;
+    for (int d = 0; d < rank; d++) identity[d] = (int8_t)d;
+    map_select(&m, rank, rank, identity);
+    while (op_info[node_at(g, id)->op].kind == KIND_VIEW || op_info[node_at(g, id)->op].kind == KIND_ELEMENTWISE) {
+        int of = 0;
+        if (op_info[node_at(g, id)->op].kind == KIND_VIEW) map_through(g, id, size, &m);
+        else while (of < node_at(g, id)->nin - 1 && (ops = 0, !is_window(g, node_in(g, id)[of], &ops))) of++;
+        id = node_in(g, id)[of];
+    }
+    while (last > 0 && (size[last] == 1 || axes >> last & 1)) last--;
+    for (int k = 0; k < rank && !m.flat && m.rank; k++)
+        if (m.step[m.rank - 1][k] && !(axes >> k & 1) && size[k] >= (k == last ? LEAST_LINE : LEAST_CHANNELS)) return true;
+    return false;
 }
 
 /* The value at coordinates `at` of the axes that `shape` has 1 of. */
@@ -59,7 +82,7 @@ Id sum_of_taps(Graph *g, Id sum)
         if (taps > MOST_TAPS) return 0;
         points *= shape[d];
     }
-    if (taps < 2 || points < LEAST_POINTS || result[sum_rank - 1] < LEAST_LINE || !is_window(g, of, &ops) || ops > MOST_OPS) return 0;
+    if (taps < 2 || points < LEAST_POINTS || !is_window(g, of, &ops) || ops > MOST_OPS || !has_lines(g, of, size, rank, axes)) return 0;
     for (int64_t t = 0; t < taps; t++) {
         Id term = tap(g, of, at, shape);
         span = t % SPAN ? graph_binary(g, OP_add, span, term) : term;

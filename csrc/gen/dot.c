@@ -118,6 +118,7 @@ static void vector_pointers(Dot *d, LLVMValueRef ptr, Stride stride, int count, 
 
 typedef struct {
     LLVMValueRef a[MAX_ROWS], col[MAX_VECTORS], mask[MAX_VECTORS], out[MAX_ROWS][MAX_VECTORS], acc[MAX_ROWS][MAX_VECTORS];
+    LLVMValueRef next;                         /* a row of A below the tile, NULL: it need not be asked for */
     const Panel *p;
 } Tile;
 
@@ -142,6 +143,7 @@ static void column_products(Dot *d, Tile *t)
         row[v] = lanes_load(g, d->x[DOT_B], byte_offset(g, t->col[v], step_b), d->by_n[DOT_B]);
     }
     use_mask(d, t->p, NULL);
+    if (t->next) memory_prefetch(g, byte_offset(g, t->next, step_a), false);
     for (int r = 0; r < d->rows; r++) {
         LLVMValueRef x = lanes_load(g, d->x[DOT_A], byte_offset(g, t->a[r], step_a), (Stride){int64_const(g, 0), 0, true});
         for (int v = 0; v < t->p->vectors; v++) t->acc[r][v] = dot_multiply_add(d, x, row[v], t->acc[r][v]);
@@ -185,6 +187,16 @@ static void row_pointers(Dot *d, LLVMValueRef i, Rows *r)
     line_pointers(d, d->ptr[DOT_C], i, d->m, d->by_m[DOT_C], d->rows, r->c);
 }
 
+/* Asks for what the tiles below read: this one's columns of C, and of A a row for each panel, while k runs. */
+static void ask_below(Dot *d, Tile *t, const Rows *rows)
+{
+    LLVMBuilderRef b = d->g->e.b;
+    LLVMValueRef below = int64_const(d->g, d->rows), panel = LLVMBuildUDiv(b, t->p->j, int64_const(d->g, (int64_t)t->p->vectors * d->lanes), "");
+    t->next = advance(d, rows->a[0], LLVMBuildAdd(b, below, panel, ""), d->by_m[DOT_A]);
+    for (int r = 0; r < d->rows; r++)
+        for (int v = 0; v < t->p->vectors; v++) memory_prefetch(d->g, advance(d, t->out[r][v], below, d->by_m[DOT_C]), true);
+}
+
 static void column_tile(Dot *d, const Rows *rows, const Panel *p)
 {
     Gen *g = d->g;
@@ -194,7 +206,8 @@ static void column_tile(Dot *d, const Rows *rows, const Panel *p)
     g->e.lanes = d->lanes;
     if (p->active) t.mask[p->vectors - 1] = lane_mask(g, p->active);
     for (int r = 0; r < d->rows; r++) vector_pointers(d, advance(d, rows->c[r], p->j, d->by_n[DOT_C]), d->by_n[DOT_C], p->vectors, t.out[r]);
-    if (d->streams && !(is_number(d->add) && number(d->add)))
+    if (d->bits & DOT_FAR) ask_below(d, &t, rows);
+    else if (d->streams && !(is_number(d->add) && number(d->add)))
         for (int r = 0; r < d->rows; r++)
             for (int v = 0; v < p->vectors; v++) memory_prefetch(d->g, t.out[r][v], true);
     for (int v = 0; v < p->vectors; v++) {

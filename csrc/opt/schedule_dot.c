@@ -21,6 +21,7 @@ enum {
     PANEL = 3,                   /* vectors of columns that the micro-kernel takes at once */
     SUMS_K = 4,                  /* a sum over so few columns runs in the micro-kernel; with more the compiler spills what it carries through the loops */
     SHORT_K = 32,                /* columns are so short that C is the larger part of the traffic */
+    MOST_DEPTH = 384,            /* columns of A in a block */
     PACK_ROWS = 64,              /* rows of the packed operand per grid point */
     FED_BYTES = 256 * 1024,      /* of rows computed by what feeds the product */
     FED_SHARE = 16,              /* ... again for each block of columns, if that is no more than this part of the work */
@@ -255,7 +256,7 @@ static void choose_packed(Product *p)
 {
     const Target *t = p->gr->target;
     int64_t l1 = t->l1 ? (int64_t)t->l1 : 32768, l2 = t->l2 ? (int64_t)t->l2 : 1 << 20;
-    int64_t lanes = t->vector_bytes / p->item, kc = least(l1 / 2 / (8 * p->item), 1536 / p->item);
+    int64_t lanes = t->vector_bytes / p->item, kc = least(l1 / 2 / (8 * p->item), MOST_DEPTH);
     p->block[p->ik] = p->k <= kc * 4 / 3 ? 0 : even_block(p->k, kc, 32);
     int64_t nc = l2 * 7 / 10 / ((p->block[p->ik] ? p->block[p->ik] : p->k) * p->item);
     p->block[p->in] = even_block(p->n, least(nc, 2048), PANEL * (lanes ? lanes : 1));
@@ -337,6 +338,7 @@ static void choose(Product *p)
         choose_thin(p);
     } else if (p->m >= FEW_ROWS && (b_unit ? p->m >= 64 && large : p->n >= lanes)) {
         choose_packed(p);
+        if (large) p->bits |= DOT_FAR;
     } else {
         choose_in_place(p);
     }
@@ -482,7 +484,7 @@ static void apply_knobs(Product *p)
     int64_t tile = (rows ? rows : p->m) * (columns && (!p->l.gp->reduced || p->by_blocks) ? columns : p->n) * p->item;
     if (tile <= KNOB_SCRATCH || p->direct) p->block[p->im] = rows, p->block[p->in] = columns;
     if (!is_bytes(p)) p->block[p->ik] = knob_block(knob[KNOB_depth], p->k, 32, p->block[p->ik]);
-    if (knob[KNOB_order]) p->bits = (p->bits & ~(uint32_t)DOT_ROWS_FIRST) | (knob[KNOB_order] == 2 ? DOT_ROWS_FIRST : 0);
+    if (knob[KNOB_order]) p->bits = (p->bits & ~(uint32_t)(knob[KNOB_order] == 2 ? DOT_ROWS_FIRST : DOT_ROWS_FIRST | DOT_FAR)) | (knob[KNOB_order] == 2 ? DOT_ROWS_FIRST : 0);
     if (knob[KNOB_tile] > 0) p->rows = (uint8_t)least(knob[KNOB_tile], 8);
 }
 

@@ -34,6 +34,8 @@ def shapes():
             yield (m, k), (k, n), True
     for n in (*NARROW, *PANELS, *LARGER):
         yield (n, n), (n, n), True
+    for m in range(2, 9):
+        yield (m, 2100), (2100, 500), True
     for n in NARROW:
         for m in LONG:
             yield from [((m, m), (m, n), False), ((n, m), (m, m), False), ((m, n), (n, m), False)]

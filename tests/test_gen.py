@@ -643,11 +643,32 @@ def test_dot_of_packed_panels(driver, kk):
         assert np.allclose(got[2], whole, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("m", range(1, 9))
+@pytest.mark.parametrize("kk", [0, 5, 8, 27])
+def test_thin_dot(driver, m, kk):
+    """Few rows, eight rows of B at a time, and the rest: the bits of the form that has no such blocks."""
+    for level, dtype in itertools.product(levels(driver), FLOATS):
+        got = []
+        for block, form in ((8, f"by rows thin tile {m}"), (None, f"by rows tile {m}")):
+            k = Kernel()
+            n, size = 70, np.dtype(dtype).itemsize
+            am, an, ak = k.axis(m), k.axis(n), k.axis(kk, block=block) if block else k.axis(kk)
+            a, b = values(dtype, m * kk, 1, True).reshape(m, kk), values(dtype, kk * n, 2, True).reshape(kk, n)
+            A, B, C = k.array(a), k.array(b), k.array(np.ones((m, n), dtype), True)
+            same = "/same" if block else ""
+            x = [k.access(C, f"{am}:{k.arg(size * n)} {an}:unit"), k.access(A, f"{am}:{k.arg(size * kk)} {ak}:unit{same}"),
+                 k.access(B, f"{ak}:{k.arg(size * n)}{same} {an}:unit")]
+            k.stmt(f"dot {x[0]} = {x[1]} {x[2]} over {am} {an} {ak} {form}")
+            got.append(run(driver, k, level)[2])
+            assert np.allclose(got[-1], a @ b, rtol=1e-4, atol=1e-4), k.text()
+        assert got[0].tobytes() == got[1].tobytes()
+
+
 PANELS = [(3, 0, 2), (3, 3, 2), (4, 0, 1), (4, 4, 3), (5, 5, 1), (8, 8, 1), (12, 12, 1), (3, 4, 4), (3, 4, 8), (3, 4, 11), (2, 3, 5)]
 
 
 @pytest.mark.parametrize("vectors,last,count", PANELS)
-@pytest.mark.parametrize("order", ["", "by rows"])
+@pytest.mark.parametrize("order", ["", "by rows", "by rows far"])
 def test_dot_in_given_panels(driver, vectors, last, count, order):
     """So many vectors a panel; the last ones alike or wider, the very last vector whole, nearly, or hardly there."""
     lanes, m, kk = 16, 13, 7

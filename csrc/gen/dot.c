@@ -10,7 +10,7 @@
 #include "gen/dot.h"
 #include "gen/target.h"
 
-enum { MAX_ROWS = 8, MAX_VECTORS = 12, REGISTERS = 32, PREFETCH_STEPS = 16, PREFETCH_BYTES = 1024 };
+enum { MAX_ROWS = 8, MAX_VECTORS = 12, REGISTERS = 32, PREFETCH_STEPS = 16, PREFETCH_BYTES = 1024, THIN_VECTORS = 4, THIN_FEW = 5 };
 
 /* ---- small things ---- */
 
@@ -122,17 +122,13 @@ typedef struct {
     const Panel *p;
 } Tile;
 
-static void column_products(Dot *d, Tile *t)
+/* Adds the products of element k of the tile's rows and row k of B. */
+static void add_rank_one(Dot *d, Tile *t, LLVMValueRef k)
 {
     Gen *g = d->g;
     LLVMBuilderRef b = g->e.b;
     LLVMValueRef row[MAX_VECTORS];
-    Loop l = {0};
-    if (is_number(d->k) && !number(d->k)) return;
-    for (int r = 0; r < d->rows; r++)
-        for (int v = 0; v < t->p->vectors; v++) carried_add(g, &l.c, &t->acc[r][v]);
-    loop_open(g, &l, int64_const(g, 0), is_number(d->k) ? NULL : LLVMBuildICmp(b, LLVMIntSGT, d->k, int64_const(g, 0), ""));
-    LLVMValueRef step_a = LLVMBuildMul(b, l.i, d->by_k[DOT_A].v, ""), step_b = LLVMBuildMul(b, l.i, d->by_k[DOT_B].v, "");
+    LLVMValueRef step_a = LLVMBuildMul(b, k, d->by_k[DOT_A].v, ""), step_b = LLVMBuildMul(b, k, d->by_k[DOT_B].v, "");
     if (d->off[DOT_A]) step_a = LLVMBuildAdd(b, step_a, d->off[DOT_A], "");
     if (d->off[DOT_B]) step_b = LLVMBuildAdd(b, step_b, d->off[DOT_B], "");
     LLVMValueRef ahead = byte_offset(g, t->col[0], step_b);
@@ -148,6 +144,21 @@ static void column_products(Dot *d, Tile *t)
         LLVMValueRef x = lanes_load(g, d->x[DOT_A], byte_offset(g, t->a[r], step_a), (Stride){int64_const(g, 0), 0, true});
         for (int v = 0; v < t->p->vectors; v++) t->acc[r][v] = dot_multiply_add(d, x, row[v], t->acc[r][v]);
     }
+}
+
+static void column_products(Dot *d, Tile *t)
+{
+    Gen *g = d->g;
+    LLVMBuilderRef b = g->e.b;
+    Loop l = {0};
+    if (is_number(d->k) && number(d->k) <= (d->bits & DOT_THIN ? DOT_THIN_STEPS : 0)) {
+        for (int64_t k = 0; k < number(d->k); k++) add_rank_one(d, t, int64_const(g, k));
+        return;
+    }
+    for (int r = 0; r < d->rows; r++)
+        for (int v = 0; v < t->p->vectors; v++) carried_add(g, &l.c, &t->acc[r][v]);
+    loop_open(g, &l, int64_const(g, 0), is_number(d->k) ? NULL : LLVMBuildICmp(b, LLVMIntSGT, d->k, int64_const(g, 0), ""));
+    add_rank_one(d, t, l.i);
     loop_close(g, &l, LLVMBuildAdd(b, l.i, int64_const(g, 1), ""), d->k);
 }
 
@@ -450,6 +461,11 @@ static void choose_tile(Dot *d)
 {
     static const struct { int rows, vectors; } shapes[] = {[CPU_SSE2] = {4, 2}, [CPU_AVX2] = {6, 2}, [CPU_AVX512] = {8, 3}, [CPU_NEON] = {8, 3}};
     int most = shapes[d->g->e.level].rows, wide = shapes[d->g->e.level].vectors, sums = most * wide;
+    if (d->bits & DOT_THIN) {
+        d->rows = even_share(d->m, d->tile);
+        d->vectors = least(d->rows <= THIN_FEW ? THIN_VECTORS : THIN_VECTORS - 1, sums / d->rows > 1 ? sums / d->rows : 1);
+        return;
+    }
     if (dot_vectors(d->bits)) {
         d->vectors = dot_vectors(d->bits);
         d->rows = even_share(d->m, least(d->tile ? d->tile : most, (REGISTERS - 1 - d->vectors) / d->vectors));
@@ -464,6 +480,27 @@ static void choose_tile(Dot *d)
     if (n && n < d->vectors) d->vectors = (int)n;
 }
 
+static void across_if(Dot *d, LLVMValueRef cond)
+{
+    Fork f = {0};
+    fork_open(d->g, &f, cond);
+    if (!scope_open(d->g, NULL, NULL)) return;
+    across_columns(d);
+    scope_close(d->g);
+    fork_close(d->g, &f);
+}
+
+/* Few rows, and B from beyond the first cache: rows of B are streams that the machine follows best where a visit to each takes few vectors. */
+static void across_thin(Dot *d)
+{
+    LLVMBuilderRef b = d->g->e.b;
+    LLVMValueRef steps = int64_const(d->g, DOT_THIN_STEPS), all = LLVMBuildICmp(b, LLVMIntEQ, d->k, steps, "");
+    Dot known = *d;
+    known.k = steps;
+    across_if(&known, all);
+    across_if(d, LLVMBuildNot(b, all, ""));
+}
+
 static void multiply(Dot *d)
 {
     int bytes = cpu_level_vector_bytes(d->g->e.level);
@@ -475,7 +512,8 @@ static void multiply(Dot *d)
     if (dot_small(d)) return;
     if (is_number(d->n) && number(d->n) == 1) d->lanes = 0, d->bits &= (uint32_t)(DOT_ROWS_FIRST | DOT_BYTES);
     choose_tile(d);
-    across_columns(d);
+    if (d->bits & DOT_THIN) across_thin(d);
+    else across_columns(d);
 }
 
 /* Runs `multiply` if m and n are not 0; k may be. */
@@ -581,7 +619,7 @@ void dot_emit(Gen *g, const Stmt *s)
     d->bits = s->d;
     d->tile = least(s->part, MAX_ROWS);
     axis_strides(d, 0, s->axis, d->by_m, &d->m);
-    d->streams = (d->bits & DOT_ROWS_FIRST) && !(is_number(d->m) && number(d->m) == 1);      /* one row: the machine's own is better */
+    d->streams = (d->bits & DOT_ROWS_FIRST) && !(d->bits & DOT_THIN) && !(is_number(d->m) && number(d->m) == 1);      /* few rows: the machine's own is better */
     axis_strides(d, 1, s->axis_n, d->by_n, &d->n);
     axis_strides(d, 2, s->axis_k, d->by_k, &d->k);
     sum_strides(d, s->sums);

@@ -111,9 +111,14 @@ typedef struct {
 } Stmt;
 
 /* Bits of a DOT, d of its Stmt. The order of its tiles: all rows of a few columns, or all columns of a few rows. Elements of A and B that are
- * words (int32) of four bytes each, whose products are added: unsigned bytes in A and signed ones in B, or the other way around. FAR (of tiles by rows): A and C
- * come from beyond the second cache, so the next rows of both are asked for. */
-enum { DOT_ROWS_FIRST = 1, DOT_UNSIGNED_SIGNED = 2, DOT_SIGNED_UNSIGNED = 4, DOT_FAR = 8, DOT_BYTES = DOT_UNSIGNED_SIGNED | DOT_SIGNED_UNSIGNED };
+ * words (int32) of four bytes each, whose products are added: unsigned bytes in A and signed ones in B, or the other way around. Of tiles by rows: FAR, A and C
+ * come from beyond the second cache, so the next rows of both are asked for; THIN, one tile has all rows (`part` of them), and where k has THIN_STEPS coordinates
+ * they are written out. */
+enum {
+    DOT_ROWS_FIRST = 1, DOT_UNSIGNED_SIGNED = 2, DOT_SIGNED_UNSIGNED = 4, DOT_FAR = 8, DOT_THIN = 0x1000,
+    DOT_BYTES = DOT_UNSIGNED_SIGNED | DOT_SIGNED_UNSIGNED, DOT_ROWS = DOT_ROWS_FIRST | DOT_FAR | DOT_THIN,
+    DOT_THIN_STEPS = 8,
+};
 
 /* Also in d: the columns are panels of so many vectors, and at the end panels of `last` ones, the last vector of which may be partly there. 0 0: as the
  * generator likes, for any number of columns; else ceil(columns / lanes) is a multiple of both: last is 0 (then lanes divides the columns) or equal to

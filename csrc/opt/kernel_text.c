@@ -146,7 +146,8 @@ static void print_stmt(Text *t, const Stmt *s)
     case STMT_STORE: text_put(t, "store x%u %%%u\n", s->a, s->b); break;
     case STMT_DOT:
         text_put(t, "dot x%u %s x%u x%u over a%u a%u a%u%s%s", s->a, s->add ? "+=" : "=", s->b, s->c, s->axis, s->axis_n, s->axis_k,
-                 s->d & DOT_ROWS_FIRST ? s->d & DOT_FAR ? " by rows far" : " by rows" : "", s->d & DOT_UNSIGNED_SIGNED ? " unsigned signed" : s->d & DOT_SIGNED_UNSIGNED ? " signed unsigned" : "");
+                 s->d & DOT_ROWS_FIRST ? " by rows" : "", s->d & DOT_UNSIGNED_SIGNED ? " unsigned signed" : s->d & DOT_SIGNED_UNSIGNED ? " signed unsigned" : "");
+        text_put(t, "%s%s", s->d & DOT_FAR ? " far" : "", s->d & DOT_THIN ? " thin" : "");
         if (s->part)
             text_put(t, " tile %u", s->part);
         if (dot_vectors(s->d))
@@ -563,12 +564,14 @@ static bool parse_simple(Parser *p)
         s.axis_k = (uint16_t)numbered(p, "a");
         if (accept(p, "by"))
             s.d = (expect(p, "rows"), DOT_ROWS_FIRST);
-        if (accept(p, "far"))
-            s.d |= DOT_FAR;
         if (accept(p, "unsigned"))
             s.d |= (expect(p, "signed"), DOT_UNSIGNED_SIGNED);
         else if (accept(p, "signed"))
             s.d |= (expect(p, "unsigned"), DOT_SIGNED_UNSIGNED);
+        if (accept(p, "far"))
+            s.d |= DOT_FAR;
+        if (accept(p, "thin"))
+            s.d |= DOT_THIN;
         if (accept(p, "tile"))
             s.part = (uint8_t)number(p);
         if (accept(p, "panels")) {

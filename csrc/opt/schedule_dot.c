@@ -13,6 +13,7 @@ enum {
     CAUSAL_ROWS = 48,            /* rows of a block where columns past the last row's need not be computed */
     KNOWN_AFTER = 128,           /* ... of a product after: a head's */
     THIN_ROWS = 64,              /* so few rows take B a few of its rows at a time */
+    SOME_ROWS = 24,              /* ... of a matrix of twice the second cache; more use it often enough to pack it */
     THIN_BYTES = 16384,          /* and as many columns as so much of C has */
     TILE_ROWS = PRODUCT_ROWS,    /* rows of a block where B is read in place */
     TILE_BYTES = 256 * 1024,     /* of the product in scratch, if not packed */
@@ -21,6 +22,7 @@ enum {
     PANEL = 3,                   /* vectors of columns that the micro-kernel takes at once */
     SUMS_K = 4,                  /* a sum over so few columns runs in the micro-kernel; with more the compiler spills what it carries through the loops */
     SHORT_K = 32,                /* columns are so short that C is the larger part of the traffic */
+    ROW_BYTES = 4096,            /* of B or C, whichever it is, at a time: streams follow each other in such pieces */
     MOST_DEPTH = 384,            /* columns of A in a block */
     PACK_ROWS = 64,              /* rows of the packed operand per grid point */
     FED_BYTES = 256 * 1024,      /* of rows computed by what feeds the product */
@@ -275,16 +277,17 @@ static uint8_t few_rows(const Product *p)
 /* Few rows: B is the traffic. A few of its rows at a time, as streams, over a width that keeps C in the first cache. */
 static void choose_thin(Product *p)
 {
-    int32_t rows = p->m == 1 ? 8 : 16, wide = power_between(THIN_BYTES / (p->m * p->item), 128, 4096);
+    bool thin = p->gr->target->level == CPU_AVX512 && p->m <= DOT_THIN_STEPS;
+    int32_t steps = thin || p->m == 1 ? DOT_THIN_STEPS : 16, wide = power_between(THIN_BYTES / (p->m * p->item), thin ? ROW_BYTES / p->item : 128, 4096);
     p->block[p->in] = p->n > wide ? wide : 0;
-    p->block[p->ik] = p->k > 2 * rows ? rows : 0;
-    p->bits |= DOT_ROWS_FIRST;
-    p->rows = p->m <= 2 ? (uint8_t)p->m : p->m <= 4 ? 4 : few_rows(p);
+    p->block[p->ik] = p->k > 2 * steps ? steps : 0;
+    p->bits |= thin ? DOT_ROWS_FIRST | DOT_THIN : DOT_ROWS_FIRST;
+    p->rows = thin || p->m <= 2 ? (uint8_t)p->m : p->m <= 4 ? 4 : few_rows(p);
 }
 
 static void choose_in_place(Product *p)
 {
-    int64_t wide = TILE_BYTES / (TILE_ROWS * p->item);
+    int64_t wide = p->k <= SHORT_K ? ROW_BYTES / p->item : TILE_BYTES / (TILE_ROWS * p->item);
     if (p->m > TILE_ROWS) p->block[p->im] = TILE_ROWS;
     if (!p->l.gp->reduced && p->n > wide) p->block[p->in] = (int32_t)wide;
     if (p->k <= SHORT_K) p->bits |= DOT_ROWS_FIRST;
@@ -328,15 +331,16 @@ static void choose(Product *p)
     const Target *t = p->gr->target;
     int64_t l2 = t->l2 ? (int64_t)t->l2 : 1 << 20, lanes = t->vector_bytes / p->item;
     bool b_unit = p->b.step[p->in] == p->item;
-    bool large = p->k * p->n * p->item > l2 * 3 / 4 && p->k > SHORT_K;
+    int64_t b_bytes = p->k * p->n * p->item;
+    bool large = b_bytes > l2 * 3 / 4 && p->k > SHORT_K, packs = large && p->m >= (b_bytes > 2 * l2 ? SOME_ROWS : THIN_ROWS);
     bool sums = p->n <= lanes / 2 && p->a.step[p->ik] == p->item && p->k >= 64;       /* dot products of rows and columns */
     if (sums && p->b.step[p->ik] != p->item && p->n > 1 && p->m >= FEW_ROWS) {
         choose_in_place(p);
         p->b.row = p->in;
         p->b.line = p->ik;
-    } else if (p->m < THIN_ROWS && b_unit && p->k * p->n * p->item > (p->m == 1 ? l2 / 8 : l2)) {
+    } else if (p->m < THIN_ROWS && !packs && b_unit && b_bytes > (p->m == 1 ? l2 / 8 : l2)) {
         choose_thin(p);
-    } else if (p->m >= FEW_ROWS && (b_unit ? p->m >= 64 && large : p->n >= lanes)) {
+    } else if (p->m >= FEW_ROWS && (b_unit ? packs : p->n >= lanes)) {
         choose_packed(p);
         if (large) p->bits |= DOT_FAR;
     } else {
@@ -349,7 +353,7 @@ static void choose(Product *p)
     if (!p->b.buffer && p->b.line < 0) p->b.row = p->ik, p->b.line = p->in;
     if (p->l.gp->reduced) choose_rows(p);
     p->small = is_small(p);
-    if (p->small) p->bits &= ~(uint32_t)DOT_ROWS_FIRST;
+    if (p->small) p->bits &= ~(uint32_t)DOT_ROWS;
 }
 
 /* Removes loop i, which neither operand is packed along. */
@@ -484,7 +488,8 @@ static void apply_knobs(Product *p)
     int64_t tile = (rows ? rows : p->m) * (columns && (!p->l.gp->reduced || p->by_blocks) ? columns : p->n) * p->item;
     if (tile <= KNOB_SCRATCH || p->direct) p->block[p->im] = rows, p->block[p->in] = columns;
     if (!is_bytes(p)) p->block[p->ik] = knob_block(knob[KNOB_depth], p->k, 32, p->block[p->ik]);
-    if (knob[KNOB_order]) p->bits = (p->bits & ~(uint32_t)(knob[KNOB_order] == 2 ? DOT_ROWS_FIRST : DOT_ROWS_FIRST | DOT_FAR)) | (knob[KNOB_order] == 2 ? DOT_ROWS_FIRST : 0);
+    if (knob[KNOB_order] == 1) p->bits &= ~(uint32_t)DOT_ROWS;
+    if (knob[KNOB_order] == 2) p->bits |= DOT_ROWS_FIRST;
     if (knob[KNOB_tile] > 0) p->rows = (uint8_t)least(knob[KNOB_tile], 8);
 }
 

@@ -1,4 +1,5 @@
 #include "gen/val.h"
+#include "gen/divisor.h"
 
 LLVMValueRef int64_const(const Gen *g, int64_t x) { return LLVMConstInt(g->i64, (uint64_t)x, 1); }
 
@@ -152,6 +153,7 @@ Level val_level(Gen *g, uint32_t val)
     return s->level[val] = l;
 }
 
+static LLVMValueRef get(Gen *g, uint32_t val, int *depth);
 static int place_of(const Gen *g, Level l) { return l.reads && l.dep < g->depth ? l.dep + 1 : l.dep; }
 
 /* ---- making values ---- */
@@ -207,8 +209,31 @@ static LLVMValueRef coordinate(Gen *g, uint32_t axis, Level l)
     return sum;
 }
 
+/* Whether it divides a vector of integers by one that is the same for all of the kernel, and no constant. */
+static bool divides_by_one(Gen *g, const Val *v, Level l)
+{
+    DtypeKind kind = dtype_info[v->dtype].kind;
+    if ((v->op != OP_floor_divide && v->op != OP_remainder) || !l.vector || (kind != DKIND_INT && kind != DKIND_UINT)) return false;
+    Level d = val_level(g, v->b);
+    return g->k->vals.at[v->b].kind != VAL_CONST && !d.vector && place_of(g, d) < 2;
+}
+
+static LLVMValueRef division(Gen *g, const Val *v, Level l)
+{
+    int depth;
+    LLVMValueRef a = val_lanes(g, v->a), d = get(g, v->b, &depth);
+    Moved m = scope_enter(g, depth, 0);
+    Divisor by = divisor_find(&g->e, v->dtype, d);
+    scope_leave(g, m);
+    m = scope_enter(g, place_of(g, l), g->lanes);
+    LLVMValueRef r = v->op == OP_floor_divide ? divisor_floor(&g->e, v->dtype, &by, a) : divisor_remainder(&g->e, v->dtype, &by, a, d);
+    scope_leave(g, m);
+    return r;
+}
+
 static LLVMValueRef operation(Gen *g, const Val *v, Level l)
 {
+    if (divides_by_one(g, v, l)) return division(g, v, l);
     const uint32_t in[] = {v->a, v->b, v->c};
     LLVMValueRef x[3] = {NULL, NULL, NULL};
     for (int i = 0; i < op_info[v->op].nin; i++) x[i] = l.vector ? val_lanes(g, in[i]) : val_get(g, in[i]);

@@ -1,6 +1,6 @@
 """Views with strides of the user's: `sliding_window_view` and `as_strided`.
 
-Where elements repeat no basic view says so; they are read as broadcasts and reshapes, which kernels address without a copy, and may not be
+Where elements repeat no basic view says so; they are windows and broadcasts, which kernels address without a copy, and may not be
 written to."""
 import numpy as np
 from numpy.lib import stride_tricks
@@ -25,9 +25,7 @@ def spread(x, n, s):
     left = m - (n - 1) * s
     if s == 0:
         return _core.broadcast(_core.reshape(x, (*lead, 1, m)), (*lead, n, m))
-    rows = -(-n * (m + s) // m)                         # rows of m elements after each other, cut anew into rows of m + s
-    wide = _core.reshape(_core.broadcast(_core.reshape(x, (*lead, 1, m)), (*lead, rows, m)), (*lead, rows * m))
-    return _core.reshape(wide[..., :n * (m + s)], (*lead, n, m + s))[..., :left]
+    return _core.window(x, (len(lead), left, s, 1))
 
 
 def as_strided(x, shape=None, strides=None, subok=False, writeable=True):

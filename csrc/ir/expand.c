@@ -104,9 +104,20 @@ Id expand(Graph *g, Op op, const Id *in, int nin)
 
 /* ---- floats of 8 and 16 bits ---- */
 
+/* abs(x) and -x of 16 bits, which are a matter of the uppermost one. */
+static Id change_sign(Graph *g, Op op, Id x, Dtype dtype)
+{
+    Id bits = graph_add(g, OP_bitcast, &x, 1, NULL, 0, DT_uint16, NULL, 0);
+    Id mask = graph_broadcast(g, graph_const(g, DT_uint16, op == OP_absolute ? 0x7FFF : 0x8000), node_shape(g, x), node_at(g, x)->rank);
+    bits = graph_binary(g, op == OP_absolute ? OP_bitwise_and : OP_bitwise_xor, bits, mask);
+    return graph_add(g, OP_bitcast, &bits, 1, NULL, 0, dtype, NULL, 0);
+}
+
 Id expand_small(Graph *g, Op op, const Id *in, int nin, const int64_t *attr, int nattr, Dtype dtype)
 {
     Id wide[3] = { 0 };
+    if ((op == OP_absolute || op == OP_negative) && (dtype == DT_float16 || dtype == DT_bfloat16))
+        return change_sign(g, op, in[0], dtype);
     for (int i = 0; i < nin; i++)
         wide[i] = graph_cast(g, in[i], DT_float32);
     Id r = graph_add(g, op, wide, nin, attr, nattr, DT_COUNT, NULL, 0);

@@ -6,7 +6,7 @@
 
 enum { CHUNK = 64, MOST_CHUNKS = 256, MOST_OPERANDS = 8 };
 
-typedef enum { DOES_LOOP, DOES_POSITIONS, DOES_SELECT, DOES_SORT, DOES_ARGSORT } NativeTask;
+typedef enum { DOES_LOOP, DOES_POSITIONS, DOES_SELECT, DOES_SORT, DOES_ARGSORT, DOES_PACK, DOES_UNPACK } NativeTask;
 
 typedef struct {
     NativeKind kind;
@@ -54,6 +54,8 @@ NativeKind native_kind(const HostCall *c, void *const *address)
         if (!plain(&c->arrays[k], address[k]) || (n->loop && c->arrays[k].dtype != n->dtype[k]))
             return NATIVE_NONE;
     if ((n->task == DOES_SORT || n->task == DOES_ARGSORT) && !native_sort_fits(c, n->task == DOES_ARGSORT))
+        return NATIVE_NONE;
+    if ((n->task == DOES_PACK || n->task == DOES_UNPACK) && !native_bits_fits(c))
         return NATIVE_NONE;
     return n->kind;
 }
@@ -142,6 +144,8 @@ void native_run(const HostCall *c, void *const *address)
     case DOES_SELECT: select_run(c, address); break;
     case DOES_SORT:
     case DOES_ARGSORT: native_sort_run(c, f->task == DOES_ARGSORT, address); break;
+    case DOES_PACK:
+    case DOES_UNPACK: native_bits_run(c, f->task == DOES_PACK, address); break;
     }
 }
 
@@ -214,7 +218,20 @@ static PyObject *core_host_sort(PyObject *Py_UNUSED(module), PyObject *args)
     return PyBool_FromLong(n != NULL);
 }
 
+static PyObject *core_host_bits(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long long number;
+    int pack;
+    if (!PyArg_ParseTuple(args, "Lp", &number, &pack))
+        return NULL;
+    Native *n = native_new(number);
+    if (n)
+        *n = (Native){NATIVE_FREE, pack ? DOES_PACK : DOES_UNPACK};
+    return PyBool_FromLong(n != NULL);
+}
+
 static PyMethodDef native_methods[] = {
+    {"host_bits", core_host_bits, METH_VARARGS, "host_bits(number, pack): the host function is np.packbits (np.unpackbits) with an axis and whether the lowest bit is first"},
     {"host_loop", core_host_loop, METH_VARARGS, "host_loop(number, ufunc, dtypes, raises): the host function is this loop of the ufunc, if that is found"},
     {"host_selection", core_host_selection, METH_VARARGS, "host_selection(positions, selected): the host functions that fill in where a mask is true, and the "
      "elements of a vector there"},

@@ -20,4 +20,9 @@ bool native_sort_fits(const HostCall *c, bool places);
 /* Makes it, for arrays that are not empty. */
 void native_sort_run(const HostCall *c, bool places, void *const *address);
 
+/* ---- native_bits.c ---- */
+/* Whether a call of run_pack or run_unpack of _np/library.py can be made, and making it. */
+bool native_bits_fits(const HostCall *c);
+void native_bits_run(const HostCall *c, bool pack, void *const *address);
+
 bool native_module_init(PyObject *module);

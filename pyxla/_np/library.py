@@ -165,13 +165,39 @@ def bit_array(a, axis):
     return ravel(x), 0
 
 
+ORDERS = ("big", "little")                                  # by number
+
+
+def run_pack(results, x, axis, order):
+    results[0][...] = np.packbits(x, axis=axis, bitorder=ORDERS[order])
+
+
+def run_unpack(results, x, axis, order):
+    if not x.size:
+        results[0][...] = 0                                     # NumPy leaves it as it is
+    else:
+        results[0][...] = np.unpackbits(x, axis=axis, count=results[0].shape[axis], bitorder=ORDERS[order])
+
+
+pack, unpack = host(run_pack, lambda number: _core.host_bits(number, True)), host(run_unpack, lambda number: _core.host_bits(number, False))
+
+
+def bit_order(bitorder):
+    if not isinstance(bitorder, str):
+        raise TypeError(f"pack() argument 3 must be str, not {'None' if bitorder is None else type(bitorder).__name__}")
+    if bitorder not in ORDERS:
+        raise ValueError("'order' must be either 'little' or 'big'")
+    return ORDERS.index(bitorder)
+
+
 @implements(np.packbits)
 def packbits(a, /, axis=None, bitorder="big"):
     x, axis = bit_array(a, axis)
     if x.dtype.kind not in "biu":
         raise TypeError("Expected an input array of integer or boolean data type")
     shape = tuple((n + 7) // 8 if k == axis else n for k, n in enumerate(x.shape))
-    return whole(np.packbits, (("axis", axis), ("bitorder", bitorder)))((x,), ((np.uint8, shape),))[0]
+    x = x if x.dtype.itemsize == 1 else np.not_equal(x, 0)
+    return pack((x,), ((np.uint8, shape),), axis, bit_order(bitorder))[0]
 
 
 @implements(np.unpackbits)
@@ -185,8 +211,7 @@ def unpackbits(a, /, axis=None, count=None, bitorder="big"):
     if n < 0:
         raise ValueError(f"-{-count} is less than minimum {-8 * x.shape[axis]}" if count is not None else "")
     shape = tuple(n if k == axis else m for k, m in enumerate(x.shape))
-    keywords = (("axis", axis), ("count", count), ("bitorder", bitorder))
-    return whole(np.unpackbits, keywords)((x,), ((np.uint8, shape),))[0]
+    return unpack((x,), ((np.uint8, shape),), axis, bit_order(bitorder))[0]
 
 
 # ---- paths ----

@@ -119,7 +119,7 @@ def test_powers(dtype):
     y = np.tile(np.array([0, 1, 2, 3, -1, -2, 5, 0.5], dtype), 25)
     z = x / np.abs(x) * np.asarray(1.5, x.real.dtype)
     check(lambda x, y: (x ** y, np.float_power(x, y)), z, y, rtol=1e-5 if dtype == "complex64" else 1e-13)
-    check(lambda x, y: x ** y, np.zeros(4, dtype), np.array([0, 1, -1, 1j], dtype))
+    check(lambda x, y: x ** y, np.zeros(7, dtype), np.array([0, 1, -1, 1j, 1 + 2j, -1 + 2j, complex(2, np.nan)], dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

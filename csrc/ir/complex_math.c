@@ -253,7 +253,7 @@ static Z known_power(const Cx *c, Z x, int n)
 static Z power(const Cx *c, Z x, Z y)
 {
     Id zero = cx_number(c, 0), one = cx_number(c, 1), nan = cx_number(c, NAN), real = is_number(c, y.im, 0);
-    Id none = cx_and(c, is_number(c, x.re, 0), is_number(c, x.im, 0)), up = cx_and(c, real, cx2(c, OP_less, zero, y.re));
+    Id none = cx_and(c, is_number(c, x.re, 0), is_number(c, x.im, 0)), up = cx2(c, OP_less, zero, y.re);
     double re, im;
     Z r;
     if (repeats(c, y.re, &re) && repeats(c, y.im, &im) && im == 0 && fabs(re) < 100 && re == trunc(re)) {

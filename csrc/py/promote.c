@@ -42,27 +42,50 @@ static PyObject *code_type(uint8_t code)
     return dtype_to_numpy((Dtype)code);
 }
 
-bool loop_resolve(PyObject *ufunc, int nin, int nout, const uint8_t *codes, PyObject *kwargs, Loop *out)
+/* The dtypes of the loop that NumPy's ufunc would run, a new tuple. */
+static PyObject *resolve(PyObject *ufunc, int n, const uint8_t *codes, PyObject *kwargs)
 {
-    PyObject *types = PyTuple_New(nin + nout), *method = NULL, *args = NULL, *result = NULL;
+    PyObject *types = PyTuple_New(n), *method = NULL, *args = NULL, *result = NULL;
     bool ok = types != NULL;
-    for (int k = 0; ok && k < nin + nout; k++) {
+    for (int k = 0; ok && k < n; k++) {
         PyObject *type = code_type(codes[k]);
         ok = type != NULL;
         if (ok)
             PyTuple_SET_ITEM(types, k, type);
     }
-    ok = ok && (method = PyObject_GetAttrString(ufunc, "resolve_dtypes")) && (args = PyTuple_Pack(1, types))
-      && (result = PyObject_Call(method, args, kwargs));
+    if (ok && (method = PyObject_GetAttrString(ufunc, "resolve_dtypes")) && (args = PyTuple_Pack(1, types)))
+        result = PyObject_Call(method, args, kwargs);
+    Py_XDECREF(types);
+    Py_XDECREF(method);
+    Py_XDECREF(args);
+    return result;
+}
+
+/* Whether NumPy would compare Python ints as objects, since they may be of any size. */
+static bool as_objects(PyObject *result, int nin, const uint8_t *codes)
+{
+    bool ints = PyArray_DescrCheck(PyTuple_GET_ITEM(result, 0)) && ((PyArray_Descr *)PyTuple_GET_ITEM(result, 0))->type_num == NPY_OBJECT;
+    for (int k = 0; k < nin; k++)
+        ints &= codes[k] == CODE_INT;
+    return ints;
+}
+
+bool loop_resolve(PyObject *ufunc, int nin, int nout, const uint8_t *codes, PyObject *kwargs, Loop *out)
+{
+    PyObject *result = resolve(ufunc, nin + nout, codes, kwargs);
+    if (result && as_objects(result, nin, codes)) {     /* those of a trace are int64 */
+        uint8_t numbers[8];
+        for (int k = 0; k < nin + nout; k++)
+            numbers[k] = k < nin ? DT_int64 : codes[k];
+        Py_SETREF(result, resolve(ufunc, nin + nout, numbers, kwargs));
+    }
+    bool ok = result != NULL;
     memset(out, 0, sizeof *out);
     for (int k = 0; ok && k < nin + nout && k < (int)sizeof out->dtype; k++) {    /* the table's ufuncs have no more */
         Dtype d = dtype_from_numpy(PyTuple_GET_ITEM(result, k), "result");
         ok = d != DT_COUNT;
         out->dtype[k] = (uint8_t)d;
     }
-    Py_XDECREF(types);
-    Py_XDECREF(method);
-    Py_XDECREF(args);
     Py_XDECREF(result);
     return ok;
 }

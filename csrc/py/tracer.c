@@ -362,8 +362,20 @@ static void no_attribute(Tracer *x, PyObject *name)
     text_free(&text);
 }
 
+/* Whether a name is of the protocol of containers, which Python's numbers do not have. */
+static bool container_name(PyObject *name)
+{
+    static const char *const names[] = {"__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__contains__", "__reversed__"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (PyUnicode_CompareWithASCIIString(name, names[k]) == 0)
+            return true;
+    return false;
+}
+
 static PyObject *tracer_getattro(PyObject *self, PyObject *name)
 {
+    if (((Tracer *)self)->kind == TRACER_PYTHON_SCALAR && special_name(name) && container_name(name))
+        return number_attribute((Tracer *)self, name);
     PyObject *r = PyObject_GenericGetAttr(self, name);
     if (r || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return r;
@@ -390,8 +402,19 @@ static PyObject *tracer_getattro(PyObject *self, PyObject *name)
 
 /* ---- sequences ---- */
 
+/* Whether this is one of Python's numbers, which is no container: the error is set then, as Python has it, with the number's type for %s. */
+static bool no_container(PyObject *self, const char *error)
+{
+    Trace *t = ((Tracer *)self)->kind == TRACER_PYTHON_SCALAR ? tracer_trace((Tracer *)self) : NULL;
+    if (t)
+        PyErr_Format(PyExc_TypeError, error, Py_TYPE(scalars_value(t->scalars, ((Tracer *)self)->reg))->tp_name);
+    return t != NULL;
+}
+
 static Py_ssize_t tracer_len(PyObject *self)
 {
+    if (no_container(self, "object of type '%s' has no len()"))
+        return -1;
     Tracer *x = array_self(self, "__len__");
     if (x && tracer_rank(x) == 0) {
         PyErr_SetString(PyExc_TypeError, "len() of unsized object");
@@ -433,6 +456,8 @@ static PyObject *tracer_iter(PyObject *self)
 
 static int tracer_contains(PyObject *self, PyObject *value)
 {
+    if (no_container(self, "argument of type '%s' is not iterable"))
+        return -1;
     Tracer *x = array_self(self, "__contains__");
     PyObject *same = x ? tracer_compare(self, value, Py_EQ) : NULL, *any = NULL;
     if (same && is_tracer(same)) {

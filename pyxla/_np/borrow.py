@@ -59,7 +59,7 @@ def borrow(function, **own):
 
 
 for function in (np.trapezoid, np.polyval, np.unwrap, np.vander, np.corrcoef,
-                 np.apply_over_axes, np.fill_diagonal, np.logspace,
+                 np.apply_over_axes, np.fill_diagonal, np.logspace, np.sinc,
                  np.diag_indices_from, np.tril_indices_from, np.triu_indices_from):
     borrow(function)
 

@@ -6,7 +6,6 @@ import numpy as np
 from .. import _core
 from ._args import (
     BOOL,
-    FLOAT,
     INT,
     NoValue,
     array,
@@ -202,7 +201,7 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
         y = array(y, result_type(y, 1.0))
     elif isinstance(y, int):
         y = y * 1.0
-    r = np.less_equal(np.abs(x - y), atol + rtol * np.abs(y)) & np.isfinite(y) | np.equal(x, y)
+    r = np.less_equal(abs(x - y), atol + rtol * abs(y)) & np.isfinite(y) | np.equal(x, y)
     if equal_nan:
         r = r | np.isnan(x) & np.isnan(y)
     return scalar(r)
@@ -268,15 +267,6 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 @implements(np.fix)
 def fix(x, out=None):
     return to_out(scalar(np.trunc(array(x))), out)
-
-
-@implements(np.sinc)
-def sinc(x):
-    x = array(x)
-    if x.dtype.kind in "biu":
-        x = array(x, FLOAT)
-    x = np.pi * np.where(np.equal(x, 0), array(1.0e-20, x.dtype), x)
-    return np.sin(x) / x
 
 
 # ---- methods that ask for what the trace does not have ----

@@ -102,11 +102,11 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         raise ValueError("y has more than 2 dimensions")
     if dtype is None:
         dtype = np.result_type(m.dtype, FLOAT, *([] if y is None else [y.dtype]))
-    x = rows(m, rowvar, dtype, m.ndim != 1)
+    x = rows(m, rowvar, dtype, m.ndim != 1, True)
     if is_none(x.shape[0]):
         return _core.full((0, 0), FLOAT, 0)                   # of whatever dtype x is, as NumPy does
     if y is not None:
-        x = np.concatenate((x, rows(y, rowvar, dtype, True)), 0)
+        x = np.concatenate((x, rows(y, rowvar, dtype, True, False)), 0)
     ddof = int(bias == 0) if ddof is None else ddof
     w = None if fweights is None else weights(fweights, "fweights", x.shape[1])
     if aweights is not None:
@@ -131,12 +131,15 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     return np.squeeze(c)
 
 
-def rows(m, rowvar, dtype, turn):
+def rows(m, rowvar, dtype, turn, single):
+    """The variables of m as rows; single: whether a single row is turned, too (NumPy does so with its first operand only)."""
     x = array(m, dtype)
     x = x if x.ndim == 2 else x[(None,) * (2 - x.ndim) + (...,)]
     if rowvar or not turn:
         return x
-    if _core.is_extent(x.shape[0]):                           # NumPy turns a single row not
+    if single:
+        return x.T
+    if _core.is_extent(x.shape[0]):
         _core.check(np.not_equal(as_value(x.shape[0]), 1), "value",
                     "a single row whose number only the run knows: NumPy does not turn it; give rowvar=True and the transpose")
     return x.T if _core.is_extent(x.shape[0]) or x.shape[0] != 1 else x

@@ -28,12 +28,17 @@ def outer_edges(a, range):
         if not (math.isfinite(first) and math.isfinite(last)):
             raise ValueError(f"supplied range of [{first}, {last}] is not finite")
         return (first - 0.5, last + 0.5) if first == last else (first, last)
+    if range is not None:
+        _core.check(np.logical_not(np.greater(first, last)), "value", "max must be larger than min in range parameter.")
     _core.check(np.logical_and(np.isfinite(first), np.isfinite(last)), "value",
-                "autodetected range is not finite; give range=, or mask what is not finite")
+                f"{'autodetected' if range is None else 'supplied'} range is not finite; give range=, or mask what is not finite")
     same = np.equal(first, last)
-    if first.dtype.kind in "fV":
-        return _core.where(same, first - first.dtype.type(0.5), first), _core.where(same, last + last.dtype.type(0.5), last)
-    return _core.where(same, first - 0.5, first), _core.where(same, last + 0.5, last)
+    return moved(first, same, -0.5), moved(last, same, 0.5)
+
+
+def moved(edge, where, by):
+    edge = array(edge)
+    return _core.where(where, edge + (edge.dtype.type(by) if edge.dtype.kind in "fV" else by), edge)
 
 
 def bin_edges(a, bins, range):
@@ -49,7 +54,7 @@ def bin_edges(a, bins, range):
     if n < 1:
         raise ValueError("`bins` must be positive, when an integer")
     first, last = outer_edges(a, range)
-    dtype = result_type(first, last, a)
+    dtype = result_type(*((first, last) if range is None else range), a)    # Python's numbers yield
     dtype = np.dtype(np.float64) if not isinstance(dtype, np.dtype) or dtype.kind in "iub" else dtype
     return array(np.linspace(first, last, n + 1, dtype=dtype), dtype), (first, last, n)
 

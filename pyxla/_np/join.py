@@ -282,7 +282,8 @@ def known_places(obj):
 def values_along(values, arr, axis):
     """The values of insert() at a list of one place, as for the place alone: there a first axis is the axis of places."""
     values = array(values)
-    return moveaxis(values, axis, 0) if values.ndim == arr.ndim and values.ndim else values
+    values = values[(None,) * (arr.ndim - values.ndim) + (...,)]
+    return moveaxis(values, axis, 0) if values.ndim == arr.ndim else values
 
 
 def insert_many(arr, places, values, axis):

@@ -1,9 +1,11 @@
 """Sorting, partitioning and order statistics: NumPy's own routines as host calls, so that ties and NaN come out as its do."""
+import functools
+
 import numpy as np
 
 from .. import _core
 from . import network
-from ._args import FLOAT, INT, array, axis_index, axis_tuple, inexact, is_none, is_small, loop_dtype, scalar, to_out, unsupported
+from ._args import FLOAT, INT, array, axis_index, axis_tuple, inexact, is_none, is_small, scalar, to_out, unsupported
 from .borrow import borrow
 from .host import host, whole
 from .manip import moveaxis, ravel
@@ -169,10 +171,6 @@ borrow(np.sort_complex)
 
 # ---- order statistics ----
 
-# Methods that give elements, not means of them: the result has the dtype of the array.
-ELEMENTS = {"inverted_cdf", "closest_observation", "lower", "higher", "nearest"}
-
-
 def reduced(shape, axis, keepdims):
     """(shape, axes) of a reduction over axis (None: all)."""
     ndim = len(shape)
@@ -249,7 +247,6 @@ def setting(**keywords):
 
 def quantile_of(function):
     """Registers one of the four."""
-    name = function.__name__
 
     def f(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=np._NoValue, *, weights=None):
         x = array(a)
@@ -264,19 +261,18 @@ def quantile_of(function):
         inputs = [x, q] if weights is None else [x, q, array(weights)]
         if weights is not None and method != "inverted_cdf":
             raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
-        exact = method == "linear" and q.dtype.kind in "biu" and name.endswith("quantile")
-        dtype = x.dtype if weights is not None or method in ELEMENTS or exact else mean_dtype(x, q, weak)
+        dtype = quantile_dtype(function, x.dtype, q.dtype, weak, method) if weights is None else x.dtype
         number = setting(axis=axes, method=method, keepdims=keepdims)
         (r,) = run_quantile(inputs, ((dtype, (*q.shape, *shape)),), QUANTILES.index(function), number, int(weak))
         return to_out(r if weights is not None or keepdims else scalar(r), out, "unsafe")
     return implements(function)(f)
 
 
-def mean_dtype(x, q, weak):
-    """The dtype of a mean of elements: a Python number as q yields to a float array's."""
-    if weak and x.dtype.kind in "fV":
-        return loop_dtype(x.dtype)
-    return np.result_type(x.dtype, q.dtype if q.dtype.kind == "f" else FLOAT)
+@functools.cache
+def quantile_dtype(function, dtype, q, weak, method):
+    """The dtype of quantiles, which differs by method and dtype of q (weak: a Python number): asked of NumPy, for two elements."""
+    q = np.ones((), q)
+    return function(np.ones(2, dtype), q.item() if weak else q, method=method).dtype
 
 
 for function in QUANTILES:

@@ -276,13 +276,15 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=NoValue, *, where=N
         ddof = correction
     ddof = _core.concrete(ddof) if _core.is_tracer(ddof) else ddof
     x = array(a)
-    dtype = float_type(dtype, x)
+    asked, dtype = dtype, float_type(dtype, x)
     n = item_count(x, axis, keepdims, where)
     axes = reduced_axes(axis, x.ndim)
     if isinstance(n, int) and not given(mean) and axes and dtype.kind in "fc":
         r = reduce("var", array(x, dtype), axis, keepdims, n if ddof > n else ddof)
     else:
         r = var_about(x, axis, dtype, ddof, keepdims, where, mean, n)
+    if asked is not None and dtype.kind == "c":
+        r = as_dtype(r, dtype)                          # NumPy adds up the squares, which are real, in that dtype
     return to_out(r, out, "unsafe")
 
 
@@ -474,13 +476,21 @@ def nancumprod(a, axis=None, dtype=None, out=None):
     return cumprod(without_nan(a, 1)[0], axis, dtype, out)
 
 
+def refuse_exact(dtype, out):
+    """NumPy's means of floats that skip NaN have to be floats."""
+    out = out_array(out)
+    if dtype is not None and dtype_of(dtype).kind not in "fcV":
+        raise TypeError("If a is inexact, then dtype must be inexact")
+    if out is not None and out.dtype.kind not in "fcV":
+        raise TypeError("If a is inexact, then out must be inexact")
+
+
 @implements(np.nanmean)
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=NoValue, *, where=NoValue):
     x, mask = without_nan(a, 0)
     if mask is None:
         return mean(x, axis, dtype, out, keepdims, where=where)
-    if dtype is not None and dtype_of(dtype).kind not in "fc":
-        raise TypeError("If a is inexact, then dtype must be inexact")
+    refuse_exact(dtype, out)
     n = sum(np.logical_not(mask), axis, INT, None, keepdims, NoValue, where)
     total = sum(x, axis, dtype, None, keepdims, NoValue, where)
     return to_out(as_dtype(total / n, total.dtype), out, "unsafe")
@@ -488,10 +498,13 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=NoValue, *, where=NoVal
 
 @implements(np.nanvar)
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=NoValue, *, where=NoValue, mean=NoValue, correction=NoValue):
+    if given(correction) and ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
     ddof = correction if given(correction) else ddof
     x, mask = without_nan(a, 0)
     if mask is None:
         return var(x, axis, dtype, out, ddof, keepdims, where=where, mean=mean)
+    refuse_exact(dtype, out)
     live = np.logical_not(mask)
     if where is not NoValue and where is not True:
         live = np.logical_and(live, array(where, BOOL))
@@ -511,6 +524,8 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=NoValue, *, wher
 
 @implements(np.nanstd)
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=NoValue, *, where=NoValue, mean=NoValue, correction=NoValue):
+    if inexact(array(a).dtype):
+        refuse_exact(dtype, out)
     v = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
     return to_out(as_dtype(np.sqrt(v), v.dtype), out, "unsafe")
 

@@ -1,0 +1,67 @@
+"""Calls of NumPy's own test suite that once gave something else when they were jitted, each reduced to a line."""
+import numpy as np
+import pytest
+from checking import check, check_error
+
+import pyxla
+
+A = np.array([[1, 1], [2, 2], [3, 3]])
+X = A * 1.0
+ROW = np.ones((1, 3))
+BYTES = np.array([1, 1, 2, 3, 4, 4, 4, 5])
+SINGLE = BYTES.astype("f4")
+
+CALLS = [
+    # one place given as a list: the values' own axis is what is inserted
+    (lambda a: np.insert(a, [1], [1, 2, 3], axis=1), A), (lambda a: np.insert(a, 1, [1, 2, 3], axis=1), A), (lambda a: np.insert(a, [1], [[7, 8]], axis=0), A),
+    # variances in a complex dtype are complex
+    *((lambda a, f=f: (f(a, dtype="c8", axis=1), f(a, dtype="c16")), x) for f in (np.var, np.std) for x in (X, X * 1j)),
+    # a single row is turned, but not that of the second operand
+    (lambda m: np.cov(m, rowvar=False, ddof=0), ROW), (lambda m: np.cov(m, m[:, :1], rowvar=False, ddof=0), ROW), (lambda m: np.cov(m, rowvar=False, ddof=0), ROW.T),
+    # tolerances that are Python's numbers yield
+    (lambda x, b: np.isclose(x, b, atol=0, rtol=0.4999999999999999), np.float32(1), 2),
+    # ranges of histograms that are arguments, or are so in part
+    (lambda x, lo, hi: np.histogram(x, 5, range=(lo, hi)), BYTES, 0, 6), (lambda x, lo, hi: np.histogram(x, 5, range=[lo, hi], density=True), BYTES, 0.5, 6),
+    (lambda x: np.histogram(x, 5, range=(0, x.max())), BYTES), (lambda x, lo: np.histogram(x, 5, range=(lo, x.max() + 1)), SINGLE, 1),
+    (lambda x, lo, hi: np.histogram(x, 5, range=(lo, hi)), SINGLE, 2, 2), (lambda x, lo, hi: np.histogram(x, 5, (lo, hi)), SINGLE, np.float32(2), np.float64(3)),
+    (lambda x, r: np.histogram2d(x, x, (6, 5), range=r), BYTES, [[0, 6], [0, 5]]), (lambda x, n: np.histogram2d(x, x, n), BYTES, 4),
+    # a power of 0 with a complex exponent
+    (lambda z, w: (z ** w, np.float_power(z, w)), np.zeros(4), np.array([1 + 2j, -1 + 2j, 2j, 0])),
+    # comparisons of two Python ints
+    *((lambda a, b, f=f: (f(a, b), f(a, 3)), 3, 4) for f in (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_call(call):
+    f, *args = call
+    check(f, *args, rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "complex64"])
+def test_sinc(dtype):
+    check(np.sinc, np.array([0, 1, 2, 3, -4]).astype(dtype), rtol=1e-6, atol=1e-3 if dtype == "float16" else 1e-6)
+
+
+@pytest.mark.parametrize("method", ["averaged_inverted_cdf", "linear", "weibull", "hazen", "lower", "interpolated_inverted_cdf", "median_unbiased"])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float16"])
+def test_dtypes_of_quantiles(method, dtype):
+    x = np.arange(8).reshape(4, 2).astype(dtype)
+    for q in (1, 0.5, np.float32(0.5), np.array([0.25, 0.5], "f4"), [0, 1], np.array([0, 1], "i4")):
+        check(lambda x: (np.quantile(x, q, method=method), np.nanpercentile(x, q, method=method, axis=0)), x, rtol=1e-6)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.nanvar(x, ddof=1, correction=1), lambda x: np.nanmean(x, 1, out=np.zeros(3, bool)), lambda x: np.nanstd(x, dtype=int),
+    lambda x: np.histogram(x, 5, range=(x.max(), 1)), lambda x: np.histogram(x, 5, range=(1, np.inf * x.max()))])
+def test_error(f):
+    check_error(f, X)
+
+
+@pytest.mark.parametrize("number", [3, 2.5, True, 1j])
+def test_a_number_is_no_container(number):
+    """Code that asks `len(x)` or `hasattr(x, "__len__")` to tell numbers from arrays gets Python's answers."""
+    for f in (len, lambda x: 2 in x, lambda x: x[0], iter, reversed):
+        with pytest.raises(TypeError, match=f"'{type(number).__name__}'"):
+            pyxla.jit(lambda x: f(x))(number)
+    assert pyxla.jit(lambda x: hasattr(x, "__len__") or hasattr(x, "__iter__"))(number) is False

@@ -148,9 +148,9 @@ class Kernel:
     def load(self, dtype, array, terms="", **kw):
         return self.val("load", dtype, self.access(array, terms, **kw))
 
-    def begin(self, axis, part="whole", lanes=0, grid=False):
+    def begin(self, axis, part="whole", lanes=0, grid=False, lines=""):
         self.ngrid += grid
-        self.body.append(f"for {axis} {part}" + (f" lanes={lanes}" if lanes else "") + " grid" * grid + " {")
+        self.body.append(f"for {axis} {part}" + (f" lanes={lanes}" if lanes else "") + (f" lines={lines}" if lines else "") + " grid" * grid + " {")
 
     def end(self, n=1):
         self.body += ["}"] * n

@@ -689,6 +689,33 @@ MATH = [(name, int(nin), (float(ulp32), float(ulp64))) for name, nin, ulp32, ulp
         re.findall(r"^ELEMENTWISE\((\w+),\s*(\d), T, \"\w*f\w*\",\s*MATH,\s*([\d.]+),\s*([\d.]+)", (CSRC / "ir/ops.def").read_text(), re.M)]
 
 
+@pytest.mark.parametrize("monoid", ["sum", "max", "argmax"])
+@pytest.mark.parametrize("checked", [False, True])
+def test_columns_in_blocks_that_begin_at_lines(driver, monoid, checked):
+    """Whatever the address of the first element: one block or more, of which the last may end before the first line of its own."""
+    rng = np.random.default_rng(5)
+    for level, dtype, n, offset in itertools.product(levels(driver), ["float32", "float64", "int8"], [1, 13, 64, 65, 76, 130, 192], [0, 1, 3, 15]):
+        if (dtype == "int8" and monoid == "sum") or (checked and n % 13):
+            continue
+        k, size = Kernel(checked), np.dtype(dtype).itemsize
+        x = rng.integers(-9, 9, 37 * n + offset).astype(dtype)[offset:].reshape(37, n)
+        rows, cols = k.axis(37, block=16), k.axis(n, block=64)
+        out = k.array(np.zeros((3, n), "int64" if monoid == "argmax" else dtype), True)
+        at = k.access(k.array(x), f"{rows}:{n * size}/same {cols}:unit/same")
+        v, state = k.val("load", dtype, at), k.state(monoid, dtype)
+        k.begin(rows, "blocks", grid=True)
+        k.begin(cols, "blocks", grid=True)
+        k.begin(cols, "within", lanes=64, lines=at)
+        k.stmt(f"init {state}")
+        k.begin(rows, "within")
+        k.stmt(f"reduce {state} {v}" + (f" {k.val('axis', 'int64', rows)}" if monoid == "argmax" else ""))
+        k.end()
+        wide = np.dtype("int64" if monoid == "argmax" else dtype).itemsize
+        k.stmt(f"store {k.access(out, f'{rows}:zero/{n * wide} {cols}:unit/same')} " + (k.val("state", "int64", f"{state}.1") if monoid == "argmax" else k.val("state", dtype, f"{state}.0")))
+        k.end(3)
+        check(driver, k, level)
+
+
 def test_every_row_that_kernels_may_have_is_compiled_here():
     rows = set(re.findall(r"^ELEMENTWISE\((\w+),", (CSRC / "ir/ops.def").read_text(), re.M))
     complex_numbers = {"real", "imag", "complex_"}                   # tests/test_complex.py

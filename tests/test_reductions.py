@@ -305,3 +305,25 @@ def test_loops_over_short_rows(dtype, columns):
             check(f, x, rtol=1e-6 if dtype == "float32" else 1e-14)
             check(f, np.asfortranarray(x)[::2], rtol=1e-6 if dtype == "float32" else 1e-14)
         check(lambda a, b: (softmax(a @ b), (a @ b).max(-1)), sample((40, columns, columns), dtype, 2), sample((40, columns, columns), dtype, 3), rtol=1e-4 if dtype == "float32" else 1e-13)
+
+
+@pytest.mark.parametrize("shape", [(300, 1500), (150, 2048), (1300, 200), (40, 60, 150)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_columns_do_not_depend_on_where_the_array_begins(shape, dtype):
+    """Past the second cache pieces of rows begin at lines of memory."""
+    n = int(np.prod(shape))
+    copies = 4 * 2**20 // (n * np.dtype(dtype).itemsize) + 1
+    values = (np.random.default_rng(3).standard_normal((copies * shape[0], *shape[1:])) * 100).astype(dtype)
+    axis = len(shape) - 2
+    f = pyxla.jit(lambda x: (x.max(axis), x.argmin(axis), x.sum(axis), x.var(axis) if dtype[0] == "f" else x.min(axis)))
+    raw = np.zeros(values.nbytes + 128, "u1")
+    first = None
+    for offset in (0, 2, 16, 24, 60):
+        x = np.frombuffer(raw, dtype, values.size, offset=-raw.ctypes.data % 64 + offset).reshape(values.shape)
+        x[:] = values
+        got = f(x)
+        first = first or got
+        for a, b in zip(got, first):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(got[0], values.max(axis))
+        np.testing.assert_array_equal(got[1], values.argmin(axis))

@@ -3,7 +3,6 @@
  * A vector FOR of few values is a loop of full vectors and a second copy of the body under a mask for the rest, of single registers where no
  * state is gathered; one of many values is made once, with the mask in every iteration, for compiling twice costs more than the mask does. */
 #include <limits.h>
-#include <limits.h>
 #include "gen/target.h"
 #include "gen/val.h"
 
@@ -241,7 +240,7 @@ static void masked_loop(Gen *g, const Stmt *s, unsigned step, LLVMValueRef start
     spans_close(g, &l);
 }
 
-static void full_vectors(Gen *g, const Stmt *s, LLVMValueRef limit)
+static void full_vectors(Gen *g, const Stmt *s, LLVMValueRef start, LLVMValueRef limit)
 {
     if (is_number(limit) && number(limit) == 0) return;
     if (is_number(limit) && number(limit) == s->lanes) {
@@ -250,8 +249,8 @@ static void full_vectors(Gen *g, const Stmt *s, LLVMValueRef limit)
         return;
     }
     Spans l = {.levels = 0};
-    LLVMValueRef some = is_number(limit) ? NULL : LLVMBuildICmp(g->e.b, LLVMIntNE, limit, int64_const(g, 0), "");
-    vector_body(g, s, s->lanes, spans_open(g, &l, s, int64_const(g, 0), limit, s->lanes, some), NULL);
+    LLVMValueRef some = is_number(limit) ? NULL : LLVMBuildICmp(g->e.b, LLVMIntNE, limit, start, "");
+    vector_body(g, s, s->lanes, spans_open(g, &l, s, start, limit, s->lanes, some), NULL);
     spans_close(g, &l);
 }
 
@@ -277,7 +276,27 @@ static bool is_copy(const Gen *g, const Stmt *loop)
     return loop->end == (uint32_t)(loop - k->stmts.at) + 2 && loop[1].kind == STMT_STORE && k->vals.at[loop[1].b].kind != VAL_OP;
 }
 
-static void tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef n)
+/* Whether the body of a vector FOR that keeps its lanes walks along another axis: registers that do so one by one would go through memory as often. */
+static bool walks(const Gen *g, const Stmt *loop)
+{
+    for (const Stmt *s = loop + 1; s < g->k->stmts.at + loop->end; s++) if (s->kind == STMT_FOR && !s->lanes) return true;
+    return false;
+}
+
+enum { FEW_REGISTERS = 4 };              /* a rest of so few at most walks register by register */
+
+/* A rest of many registers walks as one, under a mask; what is left then. */
+static LLVMValueRef wide_tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef left)
+{
+    LLVMValueRef many = LLVMBuildICmp(g->e.b, LLVMIntSGT, left, int64_const(g, FEW_REGISTERS * tail_lanes(g, s)), "");
+    Fork f = {0};
+    fork_open(g, &f, many);
+    vector_body(g, s, s->lanes, from, left);
+    fork_close(g, &f);
+    return LLVMBuildSelect(g->e.b, many, int64_const(g, 0), left, "");
+}
+
+static void tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef n, bool maskable)
 {
     unsigned lanes = tail_lanes(g, s);
     LLVMValueRef left = LLVMBuildSub(g->e.b, n, from, "");
@@ -288,6 +307,10 @@ static void tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef n)
             vector_body(g, s, lanes, int64_const(g, i), end - i < lanes ? int64_const(g, end - i) : NULL);
         }
         return;
+    }
+    if (FEW_REGISTERS * lanes < s->lanes && maskable && walks(g, s) && !is_number(left)) {
+        left = wide_tail(g, s, from, left);
+        n = LLVMBuildAdd(g->e.b, from, left, "");
     }
     if (lanes < s->lanes) {
         masked_loop(g, s, lanes, from, n, is_number(left) ? NULL : LLVMBuildICmp(g->e.b, LLVMIntNE, left, int64_const(g, 0), ""));
@@ -401,23 +424,74 @@ int body_cost(Gen *g, const Stmt *loop)
     return v.cost;
 }
 
-static void vector_loops(Gen *g, const Stmt *s, LLVMValueRef n)
+/* ---- blocks that begin at lines of memory ---- */
+
+enum { LINE = 64 };
+
+/* Coordinates start ... end - 1 of a vector FOR; of the last block also head ... head + count - 1, which come before the first line: what is at the end of a row has just
+ * brought these lines of the next one into a cache. */
+typedef struct { LLVMValueRef start, end, head, count; } Range;
+
+/* Elements before the first line of what the access reads. */
+static LLVMValueRef before_line(Gen *g, uint32_t access)
 {
+    const Access *x = &g->k->accesses.at[access];
+    LLVMValueRef at = arg_word(g, g->k->arrays.at[x->array].arg), offset = x->off_arg >= 0 ? arg_word(g, x->off_arg) : NULL;
+    Moved m = scope_enter(g, 0, 0);
+    at = LLVMBuildAdd(g->e.b, at, int64_const(g, x->off_lit), "");
+    if (offset) at = LLVMBuildAdd(g->e.b, at, offset, "");
+    at = LLVMBuildAnd(g->e.b, LLVMBuildSub(g->e.b, int64_const(g, 0), at, ""), int64_const(g, LINE - 1), "");
+    at = LLVMBuildUDiv(g->e.b, at, int64_const(g, dtype_info[g->k->arrays.at[x->array].dtype].bytes), "");
+    scope_leave(g, m);
+    return at;
+}
+
+/* The borders of the current block, each but the first and the last one moved to the next line. */
+static Range range_by_lines(Gen *g, const Stmt *s)
+{
+    LLVMBuilderRef b = g->e.b;
+    const Axis *x = &g->k->axes.at[s->axis];
+    LLVMValueRef moved = before_line(g, s->a - 1), block = size_word(g, x->block), size = size_of(g, x), before = LLVMBuildMul(b, block_of(g, s->axis), block, "");
+    LLVMValueRef left = LLVMBuildSub(b, size, before, ""), last = LLVMBuildICmp(b, LLVMIntSLE, left, block, "");
+    LLVMValueRef count = LLVMBuildSelect(b, last, least(g, moved, size), int64_const(g, 0), "");
+    LLVMValueRef end = least(g, left, LLVMBuildAdd(b, block, moved, ""));
+    return (Range){least(g, moved, end), end, LLVMBuildNeg(b, before, ""), count};
+}
+
+static void vector_loops(Gen *g, const Stmt *s, LLVMValueRef start, LLVMValueRef n)
+{
+    LLVMValueRef first = start ? start : int64_const(g, 0);
     bool small = is_number(n) && (number(n) < s->lanes || number(n) % s->lanes == 0);
     Survey v = survey_body(g, s);
-    if (!small && v.maskable && v.cost > MASKED_FROM && tail_lanes(g, s) * 4 > s->lanes) {
-        masked_loop(g, s, s->lanes, int64_const(g, 0), n, NULL);
-    } else {
-        LLVMValueRef full = LLVMBuildAnd(g->e.b, n, int64_const(g, -(int64_t)s->lanes), "");
-        full_vectors(g, s, full);
-        tail(g, s, full, n);
+    if (!start && !small && v.maskable && v.cost > MASKED_FROM && tail_lanes(g, s) * 4 > s->lanes) {
+        masked_loop(g, s, s->lanes, first, n, NULL);
+        return;
     }
+    LLVMValueRef full = LLVMBuildAnd(g->e.b, start ? LLVMBuildSub(g->e.b, n, first, "") : n, int64_const(g, -(int64_t)s->lanes), "");
+    if (start) full = LLVMBuildAdd(g->e.b, first, full, "");
+    full_vectors(g, s, first, full);
+    tail(g, s, full, n, v.maskable);
+}
+
+/* A vector FOR whose blocks begin at lines. There is always something to do. */
+static void loops_by_lines(Gen *g, const Stmt *s, Range r)
+{
+    if (!scope_open(g, s, NULL)) return;
+    vector_loops(g, s, r.start, r.end);
+    LLVMValueRef to = LLVMBuildAdd(g->e.b, r.head, r.count, "");
+    masked_loop(g, s, tail_lanes(g, s), r.head, to, LLVMBuildICmp(g->e.b, LLVMIntSLT, r.head, to, ""));
+    scope_close(g);
 }
 
 /* ---- statements ---- */
 
 static void emit_for(Gen *g, const Stmt *s)
 {
+    if (s->a && block_of(g, s->axis)) {
+        scope_continue(g);
+        loops_by_lines(g, s, range_by_lines(g, s));
+        return;
+    }
     LLVMValueRef n = trips(g, s);
     bool sure = is_number(n);
     if (sure && number(n) <= 0) return;
@@ -427,7 +501,7 @@ static void emit_for(Gen *g, const Stmt *s)
     else fork_open(g, &f, LLVMBuildICmp(g->e.b, LLVMIntSGT, n, int64_const(g, 0), ""));
     if (s->lanes > 1) states_spread(g, s);
     if (!scope_open(g, s, NULL)) return;
-    if (s->lanes > 1) vector_loops(g, s, n);
+    if (s->lanes > 1) vector_loops(g, s, NULL, n);
     else sequential_loop(g, s, n);
     scope_close(g);
     if (s->lanes > 1) states_gather(g, s);

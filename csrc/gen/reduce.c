@@ -118,9 +118,49 @@ static LLVMValueRef replaces(Emit *e, State m, LLVMValueRef x, LLVMValueRef best
     return v_and(e, v_fcmp(e, most ? LLVMRealUGT : LLVMRealULT, x, best), v_fcmp(e, LLVMRealORD, best, best));
 }
 
+/* The FOR that alone runs between a state's INIT and its REDUCE: inside a block of so few coordinates that a narrow integer counts them; else NULL. */
+static const Stmt *counting_loop(const Gen *g, uint32_t state, Dtype *count)
+{
+    const Stmt *at = g->k->stmts.at, *loop = NULL;
+    int bytes = dtype_info[g->k->states.at[state].dtype].bytes;
+    int fors = 0;
+    for (uint32_t i = 0; i < g->k->stmts.len; i++)
+        if (at[i].kind == STMT_FOR && for_contains(g, &at[i], STMT_REDUCE, state) && !for_contains(g, &at[i], STMT_INIT, state)) loop = &at[i], fors++;
+    if (fors != 1 || loop->part != PART_WITHIN || bytes > 4) return NULL;
+    Size block = g->k->axes.at[loop->axis].block;
+    if (block.arg >= 0 || block.lit - 1 > INT64_MAX >> (64 - 8 * bytes)) return NULL;
+    *count = bytes == 1 ? DT_int8 : bytes == 2 ? DT_int16 : DT_int32;
+    return loop;
+}
+
+/* What a lane notes: the coordinate in the block where it is counted there, else the index. */
+static LLVMValueRef place_now(Gen *g, const Stmt *s)
+{
+    Dtype count;
+    const Stmt *loop = counting_loop(g, s->a, &count);
+    for (int d = 2; loop && d <= g->depth; d += 2)
+        if (g->scope[d].loop == loop) return LLVMBuildTrunc(g->e.b, g->scope[d].var, v_scalar_type(&g->e, count), "");
+    return val_get(g, s->c);
+}
+
+/* The index of what lanes have noted. */
+static LLVMValueRef index_of_place(Gen *g, uint32_t state, LLVMValueRef place)
+{
+    Dtype count;
+    const Stmt *loop = counting_loop(g, state, &count);
+    if (!loop) return place;
+    LLVMValueRef before = int64_const(g, 0), block = size_word(g, g->k->axes.at[loop->axis].block);
+    Moved m = scope_enter(g, g->depth, g->state[state].vector ? g->lanes : 0);
+    for (int d = 2; d <= g->depth; d += 2)
+        if (g->scope[d].loop->axis == loop->axis && g->scope[d].loop->part == PART_BLOCKS) before = LLVMBuildMul(g->e.b, g->scope[d].var, block, "");
+    LLVMValueRef index = v_add(&g->e, v_sext(&g->e, place, DT_int64), v_splat(&g->e, before));
+    scope_leave(g, m);
+    return index;
+}
+
 static void reduce_in_order(Gen *g, const Stmt *s, State m, StateCode *c)
 {
-    LLVMValueRef x = c->vector ? val_lanes(g, s->b) : val_get(g, s->b), index = val_get(g, s->c);
+    LLVMValueRef x = c->vector ? val_lanes(g, s->b) : val_get(g, s->b), index = place_now(g, s);
     Moved moved = scope_enter(g, g->depth, c->vector ? g->lanes : 0);
     LLVMValueRef better = replaces(&g->e, m, x, c->v[0]);
     c->v[0] = v_select(&g->e, better, x, c->v[0]);
@@ -175,7 +215,8 @@ void state_init(Gen *g, uint32_t state)
     g->e.lanes = g->vec ? g->lanes : 0;
     identity(&g->e, g->k->states.at[state], c->v);
     c->in_order = is_arg(g->k->states.at[state]) && meets_in_order(g, state);
-    if (c->in_order) c->v[1] = v_i(&g->e, DT_int64, 0);         /* what meets nothing better has the identity from the first element on */
+    Dtype place = DT_int64;
+    if (c->in_order) counting_loop(g, state, &place), c->v[1] = v_i(&g->e, place, 0);       /* what meets nothing better has the identity from the first element on */
     g->e.lanes = outer;
     c->vector = g->vec != 0;
     c->gathering = false;
@@ -191,6 +232,7 @@ void state_init(Gen *g, uint32_t state)
 LLVMValueRef state_read(Gen *g, uint32_t state, uint32_t component)
 {
     const StateCode *c = &g->state[state];
+    if (component == 1 && c->in_order) return index_of_place(g, state, c->v[1]);
     if (component || !c->same_count || !c->vector) return c->v[component];
     Moved m = scope_enter(g, g->depth, g->lanes);
     LLVMValueRef count = v_splat(&g->e, c->v[0]);

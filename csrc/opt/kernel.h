@@ -103,12 +103,15 @@ typedef struct {
     uint16_t lanes;         /* FOR: 0 one coordinate after the other, else vector lanes (a power of two) */
     uint16_t axis_n, axis_k;/* DOT */
     uint16_t sums;          /* DOT: a bit per further axis that it adds up over; these run around k, in ascending order */
-    uint32_t a, b, c, d;    /* INIT: a state. REDUCE: a state, b c d values (one to lift, or one per component to merge; argmax: value and
+    uint32_t a, b, c, d;    /* FOR: see below. INIT: a state. REDUCE: a state, b c d values (one to lift, or one per component to merge; argmax: value and
                                index). STORE: a access, b value. DOT: accesses a of C, b of A, c of B, d its bits. TRANSPOSE: accesses a of the tile, b of
                                the source. CHECK: a value (bool, must be true),
                                b what is written to *(int64_t *)args[c] if it is not and 0 stands there */
     uint32_t end;           /* FOR: index one past its last statement; others: own index + 1 */
 } Stmt;
+
+/* A FOR with a != 0 runs over the inside of the blocks of an axis, in lanes, in any order; nothing in it combines lanes, and no scratch array moves along the axis. Code for it
+ * may move all borders between blocks by less than a line of memory, so that access a - 1 begins at a line there. */
 
 /* Bits of a DOT, d of its Stmt. The order of its tiles: all rows of a few columns, or all columns of a few rows. Elements of A and B that are
  * words (int32) of four bytes each, whose products are added: unsigned bytes in A and signed ones in B, or the other way around. Of tiles by rows: FAR, A and C

@@ -132,6 +132,8 @@ static void print_stmt(Text *t, const Stmt *s)
         text_put(t, "for a%u %s", s->axis, part_name[s->part]);
         if (s->lanes)
             text_put(t, " lanes=%u", s->lanes);
+        if (s->a)
+            text_put(t, " lines=x%u", s->a - 1);
         text_put(t, "%s {\n", s->grid ? " grid" : "");
         break;
     case STMT_INIT: text_put(t, "init s%u\n", s->a); break;
@@ -524,6 +526,8 @@ static void parse_for(Parser *p)
         expect(p, "whole");
     if (accept(p, "lanes="))
         s.lanes = (uint16_t)number(p);
+    if (accept(p, "lines="))
+        s.a = numbered(p, "x") + 1;
     s.grid = accept(p, "grid");
     expect(p, "{");
     uint32_t *open = vec_push(p->arena, &p->open);

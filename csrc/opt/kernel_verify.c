@@ -378,6 +378,22 @@ static void leave_rest(Verify *v)
     }
 }
 
+/* A FOR whose blocks may have other borders. */
+static bool check_lines(Verify *v, const Stmt *s)
+{
+    const Kernel *k = v->k;
+    REQUIRE(v, s->part == PART_WITHIN && s->lanes && s->a <= k->accesses.len && k->arrays.at[k->accesses.at[s->a - 1].array].kind == ARRAY_OPERAND, "no lines of x%u", s->a - 1);
+    for (uint32_t i = v->at + 1; i < s->end; i++) {
+        const Stmt *in = &k->stmts.at[i];
+        REQUIRE(v, in->kind != STMT_REDUCE || contains(k, v->at, STMT_INIT, in->a), "lanes of s%u are combined in blocks without borders", in->a);
+    }
+    for (uint32_t i = 0; i < k->accesses.len; i++) {
+        const Access *x = &k->accesses.at[i];
+        REQUIRE(v, k->arrays.at[x->array].kind != ARRAY_SCRATCH || x->coef[s->axis].kind == COEF_ZERO, "scratch x%u along blocks without borders", i);
+    }
+    return true;
+}
+
 static bool walk_for(Verify *v, const Stmt *s)
 {
     const Kernel *k = v->k;
@@ -390,6 +406,8 @@ static bool walk_for(Verify *v, const Stmt *s)
     REQUIRE(v, s->part != PART_BLOCKS || !running, "the blocks of a%u inside one", s->axis);
     REQUIRE(v, s->part < PART_WITHIN || running == 1 << PART_BLOCKS, "the inside of a%u outside its blocks, or in itself", s->axis);
     REQUIRE(v, s->part != PART_FULL || !s->lanes, "lanes of a FOR that runs once");
+    if (s->a && !check_lines(v, s))
+        return false;
     REQUIRE(v, s->end <= body_end(v), "it ends after the FOR around it");
     REQUIRE(v, s->lanes <= KERNEL_MAX_LANES && (s->lanes & (s->lanes - 1)) == 0, "%u lanes", s->lanes);
     for (uint32_t d = 0; d < v->depth && s->lanes; d++)

@@ -172,7 +172,10 @@ static void add_stmt(Region *r, Stmt st, const Shift *s, uint32_t stmts)
     st.end += stmts;
     st.grid = 0;
     switch ((StmtKind)st.kind) {
-    case STMT_FOR: st.axis = (uint16_t)s->axis[st.axis]; break;
+    case STMT_FOR:
+        st.axis = (uint16_t)s->axis[st.axis];
+        if (st.a) st.a += s->accesses;
+        break;
     case STMT_INIT: st.a += s->states; break;
     case STMT_REDUCE:
         st.a += s->states;

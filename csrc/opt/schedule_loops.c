@@ -4,7 +4,7 @@
 enum {
     MANY_POINTS = 8192,          /* for longer code */
     MANY_LANES = 512,            /* along the vector loop, for many at once */
-    COLUMN_STATES = 16,          /* vectors of states, by columns */
+    COLUMN_STATES = 16,          /* vectors of states, by columns; twice as many of a single argmax from afar, where there are 32 registers */
     MANY_ROWS = 4,               /* vectors of short rows */
     SCAN_ROWS = 8,               /* rows scanned side by side: more lines of memory than this evict each other where rows lie a power of two apart */
 };
@@ -204,13 +204,24 @@ int32_t floor_pow2(int64_t x, int32_t most)
     return p;
 }
 
+/* Whether what the group reads does not fit in the second cache: pieces of its rows had better be long, even if few are left for threads, which may have other rows. */
+static bool comes_from_afar(const Lower *l)
+{
+    int64_t bytes = 0;
+    for (uint32_t t = 0; t < l->survey->terms.len; t++)
+        if (l->survey->terms.at[t].kind == TERM_LOAD) bytes += l->buffers->at.at[l->survey->terms.at[t].buffer].bytes;
+    return bytes > (int64_t)l->gr->target->l2;
+}
+
 /* Vectors of columns that walk down the rows side by side: the longer their piece of each row, the better memory streams, as
  * long as the states stay in registers. */
 static int32_t column_vectors(const Lower *l)
 {
     int width = 0;
     for (uint32_t i = 0; i < l->survey->reduces.len; i++) width += monoid_info[monoid_of(l, l->survey->reduces.at[i])].width > 1 ? 2 : 1;
-    return width ? floor_pow2(COLUMN_STATES / width, COLUMN_STATES) : 1;
+    bool place = l->survey->reduces.len == 1 && is_arg(l, l->survey->reduces.at[0]) && l->gr->target->vector_bytes >= 64 && comes_from_afar(l);
+    int most = place ? 2 * COLUMN_STATES : COLUMN_STATES;
+    return width ? floor_pow2(most / width, COLUMN_STATES) : 1;
 }
 
 /* Registers side by side. An elementary function is a chain of some 60 dependent instructions of which the machine holds two or three
@@ -252,7 +263,7 @@ int choose_lanes(const Lower *l, bool rows)
     if (extent <= 4) return native < 4 ? native : 4;
     if (l->gp->scan && is_strided(l)) return native < SCAN_ROWS ? native : SCAN_ROWS;
     if (extent < 4 * native) return native;
-    int64_t most = extent / 4;
+    int64_t most = comes_from_afar(l) ? extent : extent / 4;
     if (l->gp->reduced && !rows && l->survey->ops <= 30 && most >= 4 * native) return floor_pow2(most < KERNEL_MAX_LANES ? most : KERNEL_MAX_LANES, native * column_vectors(l));
     int times = registers(l);
     if (l->survey->chain > 2) times = 4;                       /* a binary search: the loads wait for each other, other lanes do not */

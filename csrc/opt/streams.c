@@ -7,6 +7,7 @@
 enum {
     NEAR = 256,                  /* bytes between elements of one row */
     TURNED_FROM = 32,            /* second caches: all arrays of a launch that transposes */
+    SHORT_BODY = 8,              /* operations of a loop down columns that is worth code for a few columns more */
     SHARED = 24,                 /* ... of one that walks down columns: up to here a shared cache answers, in half of memory's time */
 };
 
@@ -60,6 +61,22 @@ static void mark_turned(Lower *l, int64_t all)
         if (l->k->stmts.at[i].kind == STMT_TRANSPOSE) l->k->accesses.at[l->k->stmts.at[i].b].streams = 1;
 }
 
+/* Down columns each piece of a row begins at a line of memory, as a piece that lies across lines needs one more of each row, and a load that does needs two: rows are read at the speed
+ * at which memory is read in order. */
+static void mark_lines(Lower *l)
+{
+    Kernel *k = l->k;
+    uint32_t axis = l->loop[l->vec].axis;
+    if (l->survey->ops > SHORT_BODY || l->survey->tiles.len) return;
+    for (uint32_t i = 0; i < k->arrays.len; i++) if (k->arrays.at[i].kind == ARRAY_SCRATCH) return;
+    for (uint32_t i = 0; i < k->stmts.len; i++) {
+        Stmt *s = &k->stmts.at[i];
+        if (s->kind != STMT_FOR || s->axis != axis || s->part != PART_WITHIN || !s->lanes) continue;
+        for (uint32_t x = 0; x < k->accesses.len && !s->a; x++)
+            if (k->accesses.at[x].streams && !k->accesses.at[x].nindex && k->accesses.at[x].coef[axis].kind == COEF_UNIT) s->a = x + 1;
+    }
+}
+
 void mark_streams(Lower *l)
 {
     const Target *target = l->gr->target;
@@ -73,9 +90,10 @@ void mark_streams(Lower *l)
     }
     int64_t rows = 1;                                          /* that a grid point makes: their lines ahead are to fit the first cache together */
     for (int i = 0; i < l->nloops; i++) if (l->loop[i].rows > rows) rows = l->loop[i].rows;
-    bool near = l->gp->reduced && !l->gp->scan && l->vec >= 0 && !l->loop[l->vec].reduced && all <= (int64_t)target->l2 * SHARED;
+    bool columns = l->gp->reduced && !l->gp->scan && l->vec >= 0 && !l->loop[l->vec].reduced, near = columns && all <= (int64_t)target->l2 * SHARED;
     for (uint32_t i = 0; i < l->k->accesses.len; i++) {
         Access *x = &l->k->accesses.at[i];
         if (array_bytes(l, x->array) > (int64_t)target->l1 && leads(l, i)) x->streams = (uint8_t)(rows > 1 ? 2 * rows : near ? 2 : 1);
     }
+    if (columns && !l->gp->together) mark_lines(l);
 }

@@ -18,6 +18,8 @@ CALLS = [
     *((lambda a, f=f: (f(a, dtype="c8", axis=1), f(a, dtype="c16")), x) for f in (np.var, np.std) for x in (X, X * 1j)),
     # a single row is turned, but not that of the second operand
     (lambda m: np.cov(m, rowvar=False, ddof=0), ROW), (lambda m: np.cov(m, m[:, :1], rowvar=False, ddof=0), ROW), (lambda m: np.cov(m, rowvar=False, ddof=0), ROW.T),
+    # no equations, no right sides
+    (lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], np.zeros((0, 0)), np.zeros((0, 0))),
     # tolerances that are Python's numbers yield
     (lambda x, b: np.isclose(x, b, atol=0, rtol=0.4999999999999999), np.float32(1), 2),
     # ranges of histograms that are arguments, or are so in part
@@ -49,6 +51,15 @@ def test_dtypes_of_quantiles(method, dtype):
     x = np.arange(8).reshape(4, 2).astype(dtype)
     for q in (1, 0.5, np.float32(0.5), np.array([0.25, 0.5], "f4"), [0, 1], np.array([0, 1], "i4")):
         check(lambda x: (np.quantile(x, q, method=method), np.nanpercentile(x, q, method=method, axis=0)), x, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+@pytest.mark.parametrize("terms", ["i,i", "i->", "i,i,i", "i,j->", "i,j,ij"])
+@pytest.mark.parametrize("optimize", [False, True, "optimal"])
+def test_einsum_without_axes(n, terms, optimize):
+    """NumPy gives an array without axes where it multiplies matrices, else a number."""
+    operands = [np.ones((n, n) if "ij" in t else n) for t in terms.partition("->")[0].split(",")]
+    check(lambda *x: np.einsum(terms, *x, optimize=optimize), *operands)
 
 
 @pytest.mark.parametrize("f", [

@@ -30,7 +30,21 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     for operand in operands:                            # NumPy orders the axes as theirs
         x = _core.follow(x, operand)
     x = _core.transpose(x, tuple(t.index(c) for c in result)) if t != result else x
-    return to_out(scalar(x) if x.ndim == 0 else x, out, "unsafe" if casting == "unsafe" else "same_kind")
+    if x.ndim == 0 and out is None and optimize and len(operands) > 1 and numpy_gives_array(terms, operands, optimize):
+        out = ...
+    return to_out(scalar(x), out, "unsafe" if casting == "unsafe" else "same_kind")
+
+
+def parts_of(terms, operands):
+    """NumPy's form of einsum's arguments in which labels are numbers; the number of each label."""
+    number = {c: k for k, c in enumerate(sorted({c for t in terms for c in t}))}
+    return [v for x, t in zip(operands, terms) for v in (x, [number[c] for c in t])], number
+
+
+def numpy_gives_array(terms, operands, optimize):
+    """Whether NumPy gives a sum over all labels as an array without axes, as after a product of matrices: asked of small operands."""
+    small = [np.zeros([2 if isinstance(n, Number) else min(n, 2) for n in x.shape], x.dtype) for x in operands]
+    return isinstance(np.einsum(*parts_of(terms, small)[0], [], optimize=optimize), np.ndarray)
 
 
 def einsum_order(terms, result, operands, optimize):
@@ -38,9 +52,7 @@ def einsum_order(terms, result, operands, optimize):
     n = len(operands)
     if n < 3 or optimize is False or optimize is None:
         return [(0, 1)] + [(0, n - k - 1) for k in range(1, n - 1)] if n > 1 else []
-    labels = sorted({c for t in terms for c in t})
-    number = {c: k for k, c in enumerate(labels)}
-    parts = [v for x, t in zip(operands, terms) for v in (hollow(x), [number[c] for c in t])]
+    parts, number = parts_of(terms, [hollow(x) for x in operands])
     path = np.einsum_path(*parts, [number[c] for c in result], optimize=optimize)[0][1:]
     order, size = [], n
     for step in path:

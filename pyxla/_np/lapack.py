@@ -285,7 +285,7 @@ def least_squares(a, b, rcond, exact):
         raise ValueError("only length-1 arrays can be converted to Python scalars")
     types = result_types(lstsq_gufunc(a), arrays, (t, arrays[2].dtype, np.intc, arrays[2].dtype))
     x, residuals, rank, s = run_lstsq(arrays, types)
-    x = _core.full(x.shape, x.dtype, 0) if is_none(m) else x[..., :k]
+    x = (_core.full(x.shape, x.dtype, 0) if is_none(m) else x)[..., :k]
     rank = scalar(rank)
     none = not isinstance(m, Number) and m <= n or exact and not _core.assume(np.equal(rank, n), "whether the matrix has full rank")
     residuals = _core.full((0,), real, 0) if none else residuals[..., :k].astype(real, copy=False)

@@ -4,10 +4,14 @@
 mentions, and lists each step with what it leads to now; a step without a value says that there is nothing, so that what comes later is
 seen too. csrc/py/capture.c checks the list before an entry is used again, so captured numbers, functions and objects are never frozen.
 (Elements of arrays are no guards: they are read at every call.)"""
+import abc
 import contextvars
+import ctypes
 import dis
+import enum
 import functools
 import io
+import logging
 import operator
 import os
 import sys
@@ -20,7 +24,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from . import _core
+from . import _core, _settings
 from ._effects import Effects, draws, generator_of, global_generators, refuse_random
 
 OBJECT, LEAF, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, WEAK, TYPE, CLASS, FUNCTION, ITEMS, PROBE, CALL, ARRAY = range(15)
@@ -30,13 +34,16 @@ NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace", "_thread._local")
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 MISSING = object()
 ENVIRONMENT = {"environ", "environb", "getenv", "getenvb", "expandvars"}
-HEADER = {"flags", "strides", "shape", "ndim", "size", "nbytes", "itemsize", "base", "dtype", "resize", "ctypes", "__array_interface__"}
+HEADER = {"flags", "strides", "shape", "ndim", "size", "nbytes", "itemsize", "base", "dtype", "resize", "ctypes", "__array_interface__",
+          "__len__"}
 # Names that ask for variables or attributes by a computed name, those that ask whether there is one, those that read an array's memory.
 VARIABLES = {"globals", "vars", "eval", "exec"}
-BY_NAME = VARIABLES | {"attrgetter", "__dict__", "__getattribute__", "inspect", "dataclasses"}
+BY_NAME = VARIABLES | {"dir", "attrgetter", "__dict__", "__getattribute__", "inspect", "dataclasses"}
 CATCHES = {"AttributeError", "NameError", "Exception", "BaseException"}
 LOOKS_UP_MODULES = {"modules", "import_module", "__import__"}
 MEMORY = {"memoryview", "bytes", "bytearray", "struct", "ctypes", "array", "tobytes", "data", "__array_interface__", "hashlib", "pickle"}
+DATA = (int, float, str, list, dict, tuple, type(None))
+CLASS_NAMES = {"__name__", "__qualname__", "__module__", "__doc__"}
 LOADS = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_ATTR", "LOAD_CONST",
          "LOAD_SMALL_INT")
 _names = WeakKeyDictionary()
@@ -188,17 +195,6 @@ def array_bytes(array):
     return (array.tobytes(),)
 
 
-def numpy_errors(_):
-    return flat(np.geterr())
-
-
-def print_options(_):
-    return flat(np.get_printoptions())
-
-
-SETTINGS = {"geterr": numpy_errors, "get_printoptions": print_options}      # by the name of the function that tells
-
-
 def known_dtype(dtype):
     """Whether arrays of this dtype are read at every call: numbers, and the fields of structures of numbers."""
     if dtype.fields:
@@ -234,6 +230,9 @@ class Walk:
         self.generators = []            # of random numbers, that may be drawn from
         self.named = set()              # globals that the code mentions
         self.libraries = False          # code that was installed is called
+        self.modules = []               # of Python's own and NumPy's, in which settings are looked for
+        self.tellers = _settings.tellers()
+        self.loggers, self.named_things, self.decimal = [], [], False
         self.waiting = []               # (step, object) whose attributes are looked up when all names are known
         self.known = set()              # (id of object, attribute) that have steps
 
@@ -255,15 +254,26 @@ class Walk:
         if isinstance(value, CONSTANTS) or id(value) in self.seen or _core.is_tracer(value):    # tracers: leaked ones
             if isinstance(value, str):
                 self.texts.add(value)
+            elif isinstance(value, np.dtype) and value.names and id(value) not in self.seen:
+                self.seen[id(value)] = value
+                self.probe(step, value, _settings.field_names, ())
             return
         self.seen[id(value)] = value
+        self.decimal |= _settings.of_decimal(value)
+        if id(value) in self.tellers:
+            self.probe(None, value, _settings.told, ())
+            return
         if isinstance(value, np.ndarray):
             self.array(step, value)
             return
         if generator_of(value) is not None:
             self.generators.append(generator_of(value))
             return
-        if isinstance(value, Iterator) and foreign_class(type(value)):
+        if type(value) in (io.BytesIO, io.StringIO) and not value.closed:
+            self.probe(step, value, _settings.whole_buffer, ())
+        if type(value) is np.flatiter:
+            self.probe(None, value.base, array_bytes, ())
+        if isinstance(value, Iterator) and foreign_class(type(value)) and type(value) not in PROXIES:
             self.iterators += [value] if not isinstance(value, io.IOBase) or not value.closed and value.readable() else []
             return
         parts = self.parts(value)
@@ -287,21 +297,61 @@ class Walk:
         elif isinstance(value, contextvars.ContextVar):
             self.probe(step, value, context_value, context_value(value))
         elif isinstance(value, types.ModuleType):
+            self.modules.append(value)
+            self.loggers += [logging.root] if value is logging else []
             if not foreign(value.__name__):
                 self.libraries |= library(value.__name__)
                 self.waiting.append((None if library(value.__name__) else self.root(value), value))
             elif value is os and ENVIRONMENT & self.attributes:
                 self.visit(None, os.environ)
-            elif value in (sys, warnings):
-                for name in ("argv", "filters"):
-                    self.visit(None, value.__dict__.get(name) if name in self.attributes else None)
         elif isinstance(value, type):
+            self.named_things.append(value)
             if not foreign_class(value):
                 self.waiting.append((None, value))
         else:
             self.instance(self.root(value) if step is None else step, value)
 
+    def settings(self):
+        """Guards on what is no object's attribute: what functions of Python's own and NumPy's tell of the process."""
+        named = self.attributes | self.named
+        if self.decimal:
+            self.probe(None, sys.modules["decimal"], _settings.decimal_context, ())
+        if self.loggers and _settings.LOGGING & named:
+            for logger in {id(v): v for v in (*self.loggers, *_settings.loggers(self.texts))}.values():
+                self.probe(None, logger, _settings.logger_settings, ())
+        if {"isinstance", "issubclass"} & named and any(isinstance(v, abc.ABCMeta) for v in self.named_things):
+            self.probe(None, abc, _settings.class_registrations, ())
+        for value in self.named_things:
+            if CLASS_NAMES & self.attributes and not foreign(value.__module__):
+                self.probe(None, value, _settings.names_of, ())
+            if "__subclasses__" in self.attributes and isinstance(value, type):
+                self.probe(None, value, _settings.subclasses, ())
+
+    def settings_of(self, module):
+        """What the code asks of a module of Python's own or NumPy's, besides functions and classes."""
+        for name in sorted(self.attributes & self.asked - sys.__dict__.keys()) if module is sys else ():
+            if (id(sys), name) not in self.known:
+                self.known.add((id(sys), name))
+                self.add(OWN, self.root(sys), name)
+        for name in sorted(self.attributes & module.__dict__.keys()):
+            value = module.__dict__[name]
+            if (id(module), name) in self.known:
+                continue
+            if id(value) in self.tellers:
+                self.known.add((id(module), name))
+                self.visit(None, value)
+            elif module is sys and type(value) in DATA and name != "modules" or module is warnings and name == "filters":
+                self.known.add((id(module), name))
+                self.visit(self.add(OWN, self.root(module), name, value), value)
+
     def array(self, step, value):
+        if type(value) is not np.ndarray and not value.dtype.hasobject:     # masked arrays and others compute while it is traced
+            self.probe(step, value, array_bytes, ())
+            if own_dict(value):
+                self.probe(step, value, variables_of, [v for v in value.__dict__.values() if leads_on(v)])
+            if isinstance(value, np.ma.MaskedArray):
+                self.probe(None, value.mask, array_bytes, ())
+            return
         if value.dtype.hasobject:
             self.probe(step, value, items_of_object_array, value.flat)
         elif not known_dtype(value.dtype):
@@ -352,6 +402,17 @@ class Walk:
         cls = type(value)
         if library(cls.__module__) and any(hasattr(cls, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
             return                          # an array of another library: its memory is read at every call
+        if isinstance(value, logging.Logger):
+            self.loggers.append(value)
+        if isinstance(value, enum.Enum):
+            self.visit(None, value._value_)
+        if cls.__module__ == "decimal" and cls.__name__ == "Context":
+            self.probe(step, value, _settings.own_decimal_context, ())
+            return
+        if isinstance(value, ctypes._Pointer):
+            self.probe(step, value, _settings.pointed_to, ())
+        elif foreign_class(cls) and "locked" in self.attributes and hasattr(value, "locked"):
+            self.probe(step, value, _settings.is_locked, ())
         if has_memory(value):
             self.probe(step, value, bytes_of, ())
         elif issubclass(cls, (dict, list, set, frozenset, tuple)) or foreign_class(cls) and issubclass(cls, Collection):
@@ -371,7 +432,9 @@ class Walk:
             self.visit(None, value.__wrapped__)
 
     def function(self, f):
-        if foreign(f.__module__):
+        self.named_things.append(f)
+        home = f.__globals__.get("__name__")            # (functools.wraps gives a function the __module__ of another one)
+        if foreign(f.__module__) and foreign(home):
             if f in (os.getenv, getattr(os, "getenvb", None)):
                 self.visit(None, os.environ)
             return
@@ -382,7 +445,7 @@ class Walk:
                 self.cell(f, name, cell)
         for name in ("__wrapped__", "registry"):        # the latter of functools.singledispatch
             self.visit(None, f.__dict__.get(name))
-        if library(f.__module__):
+        if library(f.__module__) and not foreign(home):
             self.libraries = True
             self.globals_of_library(f, names)
             return
@@ -540,13 +603,15 @@ class Walk:
                 self.attributes |= {text for text in self.texts if text.isidentifier()}
             for step, value in list(self.waiting):
                 self.attributes_of(step, value)
+            for module in list(self.modules):
+                if foreign(module.__name__):
+                    self.settings_of(module)
             before, after = after, self.size()
         for step, held in self.classes.values():
             self.add(CLASS, step, MISSING, held)
         for array in self.arrays.values() if self.memory else ():
             self.probe(None, array, array_bytes, ())
-        for name in SETTINGS.keys() & (self.attributes | self.named):
-            self.probe(None, np, SETTINGS[name], ())
+        self.settings()
         for array in self.arrays.values() if self.any or HEADER & (self.attributes | self.asked) or "len" in self.named else ():
             self.add(ARRAY, self.root(array), _core.array_header(array))
 
@@ -577,6 +642,11 @@ def steps(function, leaves):
             walk.visit(walk.add(LEAF, k, None), leaf)
     walk.finish()
     return walk.steps, Effects(walk.arrays.values(), walk.generators + global_generators() * walk.libraries, walk.iterators, walk)
+
+
+def shown_guards():
+    """The steps of what texts of arrays go by; csrc/py/adopt.c adds them where a captured array is shown as text."""
+    return [(OBJECT, 0, None, np.get_printoptions), (PROBE, 0, _settings.told, _settings.told(np.get_printoptions))]
 
 
 # ---- calls of functions behind functools.lru_cache (csrc/py/cached.c) ----

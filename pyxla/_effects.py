@@ -83,6 +83,18 @@ def world_read(effects, module, name):
     raise _core.TraceError(effects.refused)
 
 
+def identity_read(effects):
+    """Raises TraceError if it is the user's code that asks for the id() of an argument; csrc/py/world.c asks."""
+    frame = sys._getframe(1)
+    top = (frame.f_globals.get("__name__") or "").partition(".")[0]
+    if top in sys.stdlib_module_names and top != "__main__" or top in ("numpy", "pyxla") or "site-packages" in frame.f_code.co_filename:
+        return                                                    # copy, pickle, ...: keys among what they go through
+    effects.refused = ("id() of an array that is an argument or a captured one is asked for in a traced function: the number would stay "
+                       "the same in every call; compare arrays by `is`, or pass a key of your own as an argument "
+                       f"(at {frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name})")
+    raise _core.TraceError(effects.refused)
+
+
 def state_of_iterator(value):
     """Something that is another such state's equal as long as the iterator was not advanced."""
     if isinstance(value, types.GeneratorType):

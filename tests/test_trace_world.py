@@ -1,11 +1,13 @@
 """What a traced function reads besides arguments and captured objects: caches, headers of arrays, clocks, files, iterators. Seen by the next
 call or refused, never frozen."""
 import contextlib
+import copy
 import datetime
 import functools
 import io
 import itertools
 import os
+import subprocess
 import sys
 import time
 import types
@@ -194,3 +196,101 @@ def test_iterators_that_were_there_before(make):
     with pytest.raises(pyxla.TraceError, match="was advanced while the function was traced"):
         pyxla.jit(lambda x: x * bool(next(held)))(X)
     same_after(lambda x: x * sum(map(abs, [1, 2])))             # one of its own
+
+
+# (what is there before, the function's value, a change): seen by the next call.
+SEEN = """
+import threading | x * len(threading.current_thread().name) | threading.current_thread().name = 'abc'
+from threading import current_thread as now | x * len(now().name) | now().name = 'abcd'
+import threading | x * threading.active_count() | e = threading.Event(); threading.Thread(target=e.wait, daemon=True).start()
+import threading; lock = threading.Lock() | x * (2 if lock.locked() else 3) | lock.acquire()
+import decimal | x * float(decimal.Decimal(1) / decimal.Decimal(3)) | decimal.getcontext().prec = 3
+from decimal import Decimal as D | x * float(D(1) / 7) | import decimal; decimal.setcontext(decimal.Context(prec=2))
+import decimal; D = decimal.Decimal(1) | x * float(D / 7) | decimal.getcontext().prec = 4
+import decimal; C = decimal.Context(prec=4) | x * float(C.divide(1, 3)) | C.prec = 2
+import logging; log = logging.getLogger('a.test') | x * (2 if log.isEnabledFor(10) else 3) | log.setLevel(10)
+import logging; log = logging.getLogger('a.test') | x * log.getEffectiveLevel() | logging.getLogger().setLevel(45)
+import logging | x * (2 if logging.getLogger('a.test').isEnabledFor(40) else 3) | logging.disable(45)
+import logging; log = logging.getLogger('a.test') | x * len(log.handlers) | log.addHandler(logging.NullHandler())
+import sys | x * sys.getswitchinterval() | sys.setswitchinterval(0.25)
+import sys | x * len(sys.path) | sys.path.append('zz')
+import sys | x * len(sys.ps1 if hasattr(sys, 'ps1') else 'abc') | sys.ps1 = 'q'
+import gc | x * gc.get_threshold()[0] | gc.set_threshold(555)
+import calendar | x * calendar.firstweekday() | calendar.setfirstweekday(3)
+import numpy as np | x * np.getbufsize() | np.setbufsize(16384)
+import numpy as np; a = np.array([1 / 3]) | x * len(str(a)) | a[0] = 2
+import numpy as np; a = np.array([1 / 3]) | x * len(f'{a}') | np.set_printoptions(precision=3)
+import numpy as np; a = np.ma.array([1.0, 2.0]) | x * a.sum() | a[0] = np.ma.masked
+import numpy as np; a = np.arange(4.0).view(np.recarray) | x * a[1] | a[1] = 5
+import numpy as np; a = np.arange(4.0); a = a.view(type('A', (np.ndarray,), {})); a.k = 2.0 | x * a.k | a.k = 3.0
+import numpy as np; a = np.arange(4.0); flat = a.flat | x * flat[1] | a[1] = 5
+import numpy as np; a = np.arange(4.0) | x * a.__len__() | a.resize(8, refcheck=False)
+import numpy as np; d = np.dtype([('a', 'f8')]) | x * len(d.names[0]) | d.names = ('bcd',)
+import functools; S = [2.0]; h = functools.wraps(len)(lambda a: S[0]) | x * h(1) | S[0] = 3.0
+import enum; E = enum.Enum('E', {'A': [2.0]}) | x * E.A.value[0] | E.A.value[0] = 3.0
+import io; b = io.BytesIO(b'abc') | x * len(b.getvalue()) | b.write(b'abcdef')
+import ctypes; v = ctypes.c_double(2.0); p = ctypes.pointer(v) | x * p.contents.value | v.value = 3.0
+import abc; I = abc.ABCMeta('I', (), {}); C = type('C', (), {}) | x * (2 if isinstance(C(), I) else 3) | I.register(C)
+C = type('C', (), {}); c = C() | x * len(dir(c)) | c.b = 1
+C = type('C', (), {}) | x * len(C.__name__) | C.__name__ = 'Longer'
+C = type('C', (), {}) | x * len(C.__subclasses__()) | D = type('D', (C,), {})
+h = lambda: 0 | x * len(h.__name__) | h.__name__ = 'h'
+import weakref; C = type('C', (), {}); c = C(); c.v = 2.0; w = weakref.proxy(c) | x * w.v | c.v = 3.0
+""".strip().splitlines()
+
+
+PROGRAM = """
+import os, sys, warnings
+import numpy, pyxla
+X = numpy.arange(1.0, 5)
+pyxla.jit(lambda x: x)(X)
+def check(line):
+    before, value, change = line.split(" | ")
+    space = {"X": X, "__name__": "__main__"}
+    exec(f"{before}\\ndef f(x): return {value}", space)
+    f, g = space["f"], pyxla.jit(space["f"])
+    first = g(X)
+    assert (first == f(X)).all() and (g(X) == f(X)).all()
+    exec(change, space)
+    assert (g(X) == f(X)).all() and (f(X) != first).any()
+for line in sys.stdin.read().splitlines():
+    child = os.fork()
+    if not child:
+        warnings.simplefilter("ignore")
+        try:
+            check(line)
+        except BaseException as e:
+            print(repr(e)[:200], line, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+def test_what_a_program_asks_of_the_process_is_seen_to_change():
+    """Each in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM], input="\n".join(SEEN), capture_output=True, text=True)
+    assert not done.returncode and not done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("form", ["x * (id(x) % 7)", "x * 2 if id(x) in {} else x", "x * (id(X) > 0) + id(x)"])
+def test_the_id_of_an_argument_is_refused(form):
+    with pytest.raises(pyxla.TraceError, match=r"id\(\) of an array.*compare arrays by `is`.*test_trace_world|<string>"):
+        pyxla.jit(eval("lambda x: " + form))(X)
+
+
+def test_ids_as_keys_of_a_copy_and_of_what_is_made_here():
+    def f(x):
+        y = x * 2
+        seen = {id(y): y}
+        return copy.copy([x])[0] + seen[id(y)]
+
+    same_after(f)
+
+
+@pytest.mark.parametrize("call", ["os.umask(0o22)", "os.sched_getaffinity(0)", "signal.getsignal(10)", "resource.getrlimit(7)"])
+def test_settings_told_by_functions_with_arguments_are_refused(call):
+    import resource
+    import signal
+    space = {"os": os, "signal": signal, "resource": resource}
+    with pytest.raises(pyxla.TraceError, match="stay the same in every call; call it outside"):
+        pyxla.jit(eval(f"lambda x: x if {call} else x * 2", space))(X)

@@ -7,6 +7,8 @@
  * pointers of ufuncs and array functions. Calls from NumPy itself and from threads that do not trace go straight on. */
 #include "py/tracer.h"
 #include "py/error.h"
+#include "py/capture.h"
+#include "py/state.h"
 
 /* ---- whose array it is ---- */
 
@@ -120,6 +122,7 @@ static bool guard_structure(Trace *t, PyObject *a)
 static PyNumberMethods numbers;           /* ndarray's own slots */
 static richcmpfunc compare;
 static getiterfunc iter;
+static reprfunc str, repr;
 static binaryfunc getitem;
 static objobjargproc setitem;
 static objobjproc contains;
@@ -248,6 +251,21 @@ static int sq_contains(PyObject *a, PyObject *value)
     return r;
 }
 
+/* The text of a captured array has the array's elements, and what np.set_printoptions() says. */
+static bool guard_shown(PyObject *a)
+{
+    Trace *t = watching();
+    if (!t || !to_adopt(t, a))
+        return true;
+    PyObject *f = state_import(&state.shown_guards, "pyxla._capture", "shown_guards"), *steps = f ? PyObject_CallNoArgs(f) : NULL;
+    bool ok = steps && guard_elements(t->guards, a) && guard_steps(t->guards, steps);
+    Py_XDECREF(steps);
+    return ok;
+}
+
+static PyObject *tp_str(PyObject *a) { return guard_shown(a) ? str(a) : NULL; }
+static PyObject *tp_repr(PyObject *a) { return guard_shown(a) ? repr(a) : NULL; }
+
 static void exchange_slots(bool ours)
 {
     PyNumberMethods *n = PyArray_Type.tp_as_number;
@@ -262,6 +280,8 @@ static void exchange_slots(bool ours)
         *n = numbers;
     PyArray_Type.tp_richcompare = ours ? tp_compare : compare;
     PyArray_Type.tp_iter = ours ? tp_iter : iter;
+    PyArray_Type.tp_str = ours ? tp_str : str;
+    PyArray_Type.tp_repr = ours ? tp_repr : repr;
     PyArray_Type.tp_as_mapping->mp_subscript = ours ? mp_getitem : getitem;
     PyArray_Type.tp_as_mapping->mp_ass_subscript = ours ? mp_setitem : setitem;
     PyArray_Type.tp_as_sequence->sq_contains = ours ? sq_contains : contains;
@@ -272,6 +292,8 @@ static void save_slots(void)
     numbers = *PyArray_Type.tp_as_number;
     compare = PyArray_Type.tp_richcompare;
     iter = PyArray_Type.tp_iter;
+    str = PyArray_Type.tp_str;
+    repr = PyArray_Type.tp_repr;
     getitem = PyArray_Type.tp_as_mapping->mp_subscript;
     setitem = PyArray_Type.tp_as_mapping->mp_ass_subscript;
     contains = PyArray_Type.tp_as_sequence->sq_contains;

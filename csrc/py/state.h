@@ -36,6 +36,8 @@
     X(full_name) \
     X(cached_call)        /* lazy: pyxla._capture.cached_call, .cached_guards */ \
     X(cached_guards) \
+    X(shown_guards)       /* lazy: pyxla._capture.shown_guards */ \
+    X(identity_read)      /* lazy: pyxla._effects.identity_read */ \
     X(world_read)         /* lazy: pyxla._effects.world_read */ \
     X(result_check)       /* lazy: pyxla._results.check, .key */ \
     X(result_key) \

@@ -10,6 +10,7 @@
     X(time, time) X(time, time_ns) X(time, perf_counter) X(time, perf_counter_ns) X(time, monotonic) X(time, monotonic_ns) X(time, process_time) \
     X(time, process_time_ns) X(time, thread_time) X(time, thread_time_ns) X(time, localtime) X(time, gmtime) X(time, ctime) X(time, strftime) \
     X(posix, urandom) X(posix, getrandom) X(posix, listdir) X(posix, scandir) X(posix, stat) X(posix, lstat) X(posix, open) X(posix, getcwd) X(_io, open) \
+    X(posix, umask) X(posix, sched_getaffinity) X(posix, getloadavg) X(resource, getrlimit) X(resource, getrusage) X(_signal, getsignal) X(_locale, setlocale) \
     X(sys, getrecursionlimit) X(sys, getrefcount) X(gc, get_objects) X(gc, get_count) X(builtins, input) \
     X(datetime_datetime, now) X(datetime_datetime, utcnow)
 
@@ -107,6 +108,24 @@ static PyObject *find(const WorldHook *h)
     return f;
 }
 
+/* ---- id() ---- */
+
+static PyMethodDef **id_at, *id_original, id_ours;
+
+/* The number of an argument, another one in every call, would be a number of the code. (Those of arrays made in the function mean nothing outside.) */
+static PyObject *own_id(PyObject *self, PyObject *x)
+{
+    Trace *t = is_tracer(x) ? trace_current() : NULL;
+    if (t && t->priv->effects && ((Tracer *)x)->kind == TRACER_ARRAY && ((Tracer *)x)->cell->owner != OWNER_LOCAL) {
+        PyObject *f = state_import(&state.identity_read, "pyxla._effects", "identity_read");
+        PyObject *r = f ? PyObject_CallOneArg(f, t->priv->effects) : NULL;
+        Py_XDECREF(r);
+        if (!r)
+            return NULL;
+    }
+    return id_original->ml_meth(self, x);
+}
+
 static PyMethodDef **definition(PyObject *f)
 {
     if (PyCFunction_CheckExact(f))
@@ -135,6 +154,13 @@ void world_hooks_init(void)
 {
     for (int k = 0; k < WORLD_COUNT; k++)
         prepare(k);
+    PyObject *f = PyDict_GetItemString(PyEval_GetBuiltins(), "id");
+    if (f && PyCFunction_CheckExact(f) && ((PyCFunctionObject *)f)->m_ml->ml_flags == METH_O) {
+        id_at = &((PyCFunctionObject *)Py_NewRef(f))->m_ml;
+        id_original = *id_at;
+        id_ours = **id_at;
+        id_ours.ml_meth = own_id;
+    }
 }
 
 void world_hooks_exchange(bool ours)
@@ -142,4 +168,6 @@ void world_hooks_exchange(bool ours)
     for (int k = 0; k < WORLD_COUNT; k++)
         if (hooks[k].at)
             *hooks[k].at = ours ? &hooks[k].ours : hooks[k].original;
+    if (id_at)
+        *id_at = ours ? &id_ours : id_original;
 }

@@ -1,0 +1,112 @@
+"""Settings of the process and of libraries that a traced function may ask for, and the guards on them (`_capture.py`).
+
+A setting is known by the function that tells it: what that gives is part of what compiled code is for, as is what Python's
+decimal numbers and loggers go by. What is told by functions with arguments is refused where it is asked for (csrc/py/world.c)."""
+import abc
+import logging
+import sys
+import types
+
+# Functions without arguments, by module, whose results are compared before compiled code is used.
+TELLERS = {
+    "threading": "current_thread currentThread main_thread active_count activeCount enumerate get_ident get_native_id stack_size "
+                 "gettrace getprofile",
+    "_thread": "get_ident get_native_id stack_size",
+    "sys": "getswitchinterval get_int_max_str_digits gettrace getprofile getdefaultencoding getfilesystemencoding getdlopenflags "
+           "is_finalizing",
+    "gc": "isenabled get_threshold get_debug",
+    "os": "getpid getppid getuid geteuid getgid getegid getlogin getpgrp cpu_count process_cpu_count",
+    "posix": "getpid getppid getuid geteuid getgid getegid getlogin getpgrp cpu_count",
+    "multiprocessing": "current_process parent_process cpu_count get_start_method",
+    "numpy": "geterr geterrcall getbufsize get_printoptions",
+    "locale": "localeconv getpreferredencoding",
+    "calendar": "firstweekday",
+    "socket": "getdefaulttimeout gethostname getfqdn",
+    "csv": "field_size_limit list_dialects",
+    "faulthandler": "is_enabled",
+    "tracemalloc": "is_tracing get_traceback_limit",
+    "platform": "node",
+    "asyncio": "get_event_loop_policy",
+    "getpass": "getuser",
+}
+LOGGING = {"isEnabledFor", "level", "getEffectiveLevel", "disabled", "handlers", "hasHandlers", "filters", "propagate"}
+
+
+def tellers():
+    """{id: function} of those of TELLERS whose modules are loaded; by object, so that names imported from there count, too."""
+    return {id(f): f for module, names in TELLERS.items() if module in sys.modules for name in names.split()
+            if (f := sys.modules[module].__dict__.get(name)) is not None}
+
+
+def parts(value):
+    """A setting as objects that are the same as long as it is: containers by what they hold, threads and processes with their names."""
+    if isinstance(value, dict):
+        return tuple(part for pair in value.items() for v in pair for part in parts(v))
+    if isinstance(value, (list, tuple)):
+        return (len(value), *(part for v in value for part in parts(v)))
+    named = type(value).__module__ in ("threading", "multiprocessing.process", "multiprocessing.context")
+    return (value, value.name, value.daemon) if named and hasattr(value, "daemon") else (value,)
+
+
+def told(function):
+    try:
+        return parts(function())
+    except Exception as e:                                        # and it raises where it is asked for
+        return (type(e),)
+
+
+def decimal_context(module):
+    c = module.getcontext()
+    return c.prec, c.rounding, c.Emin, c.Emax, c.capitals, c.clamp, *parts(c.traps)
+
+
+def own_decimal_context(c):
+    return c.prec, c.rounding, c.Emin, c.Emax, c.capitals, c.clamp, *parts(c.traps)
+
+
+def of_decimal(value):
+    """Whether a value is of the decimal module: itself, its functions, classes and numbers."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__ == "decimal"
+    told_by = value if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) else type(value)
+    return told_by.__module__ in ("decimal", "_decimal", "_pydecimal")
+
+
+def logger_settings(logger):
+    own = logger.getEffectiveLevel(), logger.level, logger.disabled, logger.propagate
+    return *own, logging.root.manager.disable, *logger.handlers, *logger.filters
+
+
+def loggers(texts):
+    """The loggers that `logging.getLogger(text)` gives for some of these texts, and the root."""
+    known = logging.root.manager.loggerDict
+    return [logging.root, *(known[t] for t in sorted(texts & known.keys()) if isinstance(known[t], logging.Logger))]
+
+
+def class_registrations(_):
+    """A number that changes when a class is registered with an abstract one, which `isinstance` goes by."""
+    return (abc.get_cache_token(),)
+
+
+def names_of(value):
+    return value.__name__, value.__qualname__, value.__module__, value.__doc__
+
+
+def subclasses(cls):
+    return tuple(cls.__subclasses__())
+
+
+def is_locked(lock):
+    return (lock.locked(),)
+
+
+def whole_buffer(file):
+    return (file.getvalue(),)
+
+
+def pointed_to(pointer):
+    return (memoryview(pointer.contents).tobytes(),) if pointer else ()
+
+
+def field_names(dtype):
+    return dtype.names

@@ -357,7 +357,7 @@ def test_extents_that_differ_are_an_error_of_the_run(line):
         pyxla.jit(eval(f"lambda x: {line}", {"np": np}))(V)
 
 
-PARTS = ["np.piecewise(x[x > 3], [x[x > 3] < 6, x[x > 3] >= 6], [1.0, 2.0])", "np.piecewise(x[x > 3], [x[x > 3] < 6], [lambda v: v * 2, lambda v: -v])",
+PARTS = ["np.piecewise(x[x > 3], x[x > 3] < 6, [1.0, 2.0])", "np.piecewise(x[x > 3], [x[x > 3] < 6, x[x > 3] >= 6], [1.0, 2.0])", "np.piecewise(x[x > 3], [x[x > 3] < 6], [lambda v: v * 2, lambda v: -v])",
          "np.gradient(x[x > 3])", "np.gradient(x[x > 3], 2.0)", "np.gradient(x[x > 3], x[x > 3] ** 2)", "np.gradient(x[x > 3], edge_order=2)",
          "np.gradient(m[m[:, 0] > 3])", "np.trace(m[m[:, 0] > 3])", "np.trace(m[:, m[0] > 1], 1)", "np.trace(m[m[:, 0] > 3], -1)",
          "np.diagonal(m[m[:, 0] > 3], 2)", "np.diagonal(m[m[:, 0] > 3], 9)", "np.diag(m[:, m[0] > 1])",

@@ -55,6 +55,17 @@ bool numpy_asks(void)
     return numpy;
 }
 
+bool dispatcher_asks(void)
+{
+    PyFrameObject *f = PyEval_GetFrame();
+    PyCodeObject *code = f ? PyFrame_GetCode(f) : NULL;
+    const char *name = code ? PyUnicode_AsUTF8(code->co_name) : NULL;
+    size_t n = name ? strlen(name) : 0;
+    bool asks = name && (!strcmp(name, "iterable") || (n > 11 && !strcmp(name + n - 11, "_dispatcher")));
+    Py_XDECREF(code);
+    return asks && numpy_asks();
+}
+
 /* Whether a frame's code is ours or NumPy's, remembered by code object. */
 static bool frame_internal(Trace *t, PyFrameObject *f, PyObject *code)
 {

@@ -446,9 +446,14 @@ static PyObject *tracer_iter(PyObject *self)
         operation_failed("iter", self);
         return NULL;
     }
+    if (t && tracer_shape(x)[0] < 0 && dispatcher_asks()) {    /* np.piecewise(x, c, f): what c is made of is what c is */
+        PyObject *self_alone = PyTuple_Pack(1, self), *iter = self_alone ? PyObject_GetIter(self_alone) : NULL;
+        Py_XDECREF(self_alone);
+        return iter;
+    }
     if (t && tracer_shape(x)[0] < 0) {
         op_begin();
-        err_set(&t->err, ERR_LIMIT, "iteration over an array whose size depends on data: compute with the whole array, or give a list of arrays (np.piecewise(x, [c], f))");
+        err_set(&t->err, ERR_LIMIT, "iteration over an array whose size depends on data: compute with the whole array");
         return trace_fail(t);
     }
     return t ? PySeqIter_New(self) : NULL;

@@ -49,7 +49,7 @@ PARTS = [
     ("polynomial.polyutils.trimcoef", "coefficients that depend on an argument", "slice them"),
     ("polynomial.Polynomial.convert", "polynomials that depend on an argument", "`np.polyval` of their coefficients"),
     ("ldexp", "its method reduce, of integers", "cast to float first"),
-    ("ndarray.view", "a store into the view of bools as another dtype", "store into the array, or into a .copy()"),
+    ("ndarray.view", "a store through a view as bools, or of bools, where a byte is neither 0 nor 1: a ValueError in the run", "store into the array, or into a .copy()"),
     ("vectorize", "elements of integers whose arithmetic leaves int64 on the way: an OverflowError in the run (Python's integers have no bounds)", "floats, or the function for whole arrays"),
     ("vectorize", "arrays of uint64, of complex numbers and of ml_dtypes' floats", "the function for whole arrays"),
     ("nanmedian", "ml_dtypes' floats along an axis: NumPy's dtype depends on the data", "cast to float32 first"),

@@ -2,7 +2,8 @@
 
 Sizes change along the last axis, by unsigned integers: an element of 8 bytes is two of 4, the low one first, as in the memory of every
 machine this runs on. As a real dtype of the same size it is a view, written through; else what is read is a snapshot: what is stored into
-it (but bools') is stored into its array as that array's dtype, and nothing else may be written to the array while it lives."""
+it is stored into its array as that array's dtype, and nothing else may be written to the array while it lives. Bools are 0 and 1 here,
+so the run checks that what lies in memory is, where one is stored as a byte or a byte as one."""
 import numpy as np
 
 from .. import _core
@@ -19,8 +20,8 @@ def view(a, dtype=None, type=None):
     if dtype is None or dtype_of(dtype) == a.dtype:
         return a[...] if not _core.is_numpy_scalar(a) else a
     dtype = dtype_of(dtype)
-    if dtype.kind == "b":
-        raise unsupported(f"ndarray.view as bool of {a.dtype}", "use x != 0")
+    if dtype.kind == "b" and not _core.is_numpy_scalar(a):
+        return as_bools(a)
     if dtype.kind not in "iufcV" or dtype.fields is not None or dtype.itemsize > 16 or not dtype.isnative:
         raise TypeError(f"ndarray.view as {dtype} in a jitted function")
     if _core.is_numpy_scalar(a):
@@ -42,12 +43,31 @@ class BytesOf:
         self.a = a
 
     def __call__(self, value):
-        self.a[...] = of_size(value, self.a.dtype)
+        if value.dtype.kind == "b":
+            check_bools(of_size(self.a, UNSIGNED[1]))
+            value = _core.cast(value, UNSIGNED[1])
+        if self.a.dtype.kind == "b":
+            value = of_size(value, UNSIGNED[1])
+            check_bools(value)
+            self.a[...] = np.not_equal(value, 0)
+        else:
+            self.a[...] = of_size(value, self.a.dtype)
+
+
+def check_bools(x):
+    _core.check(np.less_equal(x, 1), "value", "a byte that is neither 0 nor 1 among bools that are stored to through a view; use x != 0, "
+                "and store into the array itself")
+
+
+def as_bools(a):
+    if a.dtype.itemsize > 1:
+        check_axis(a, UNSIGNED[1])
+    return shown(np.not_equal(of_size(a, UNSIGNED[1]), 0), a)
 
 
 def shown(x, a):
-    """x as a view of a; what is stored into one of bools might be none."""
-    return _core.snapshot(x, a, True, True, *[BytesOf(a)] * (a.dtype.kind != "b"))
+    """x as a view of a."""
+    return _core.snapshot(x, a, True, True, BytesOf(a))
 
 
 def of_size(a, dtype):

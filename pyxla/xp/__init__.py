@@ -45,14 +45,12 @@ from numpy import (
     empty_like,
     equal,
     exp,
-    expm1,
     eye,
     flip,
     float32,
     float64,
     floor,
     floor_divide,
-    from_dlpack,
     full,
     full_like,
     greater,
@@ -152,6 +150,7 @@ from numpy import left_shift as bitwise_left_shift
 from numpy import power as pow
 from numpy import right_shift as bitwise_right_shift
 
+from .. import _core
 from . import fft, linalg
 from .info import __array_namespace_info__
 
@@ -278,6 +277,53 @@ def clip(x, /, min=None, max=None):
     kind = x.dtype if hasattr(x, "dtype") else None
     r = np.clip(x, min, max)
     return r if kind is None or r.dtype == kind else r.astype(kind)
+
+
+def expm1(x, /):
+    """exp(x) - 1, accurate near 0; of complex infinities and NaN as exp has it.
+
+    Parameters
+    ----------
+    x : array
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.expm1(xp.asarray([0.0, 1e-20]))
+    array([0.e+00, 1.e-20])
+    """
+    r = np.expm1(x)
+    return np.where(np.isfinite(x.real), r, np.exp(x) - 1) if r.dtype.kind == "c" else r
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    """The array over the memory of an object that has `__dlpack__`; an array of a jitted function is one already.
+
+    Parameters
+    ----------
+    x : object
+    device : "cpu" or None
+    copy : bool or None
+        Whether to copy; None: only if it must be.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> from pyxla import xp
+    >>> xp.from_dlpack(xp.asarray([1, 2]))
+    array([1, 2])
+    """
+    if _core.is_tracer(x):
+        return np.copy(x) if copy else x[...]
+    options = {k: v for k, v in (("device", device), ("copy", copy)) if v is not None}
+    return np.from_dlpack(x, **options)
 
 
 # ---- searching, sorting, indexing ----

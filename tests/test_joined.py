@@ -158,3 +158,30 @@ def test_thousands_of_steps():
     x = R.random(60)
     f = lambda x: functools.reduce(lambda u, i: np.concatenate([u[1:], u[:1] + i]), range(5000), x)
     np.testing.assert_allclose(pyxla.jit(f)(x), f(x), 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "int32", "float64", "complex128"])
+def test_long_copies(dtype):
+    """Full blocks of a copy may go by one instruction: lengths around the blocks, places at odd addresses, parts of an array onto another part."""
+    x = (R.random(70000) * 9 - 4).astype(dtype)
+    join = pyxla.jit(lambda a, b: (a.copy(), np.concatenate([b, a, b[:3]])))
+    move = pyxla.jit(lambda a, n: a.__setitem__(slice(0, 30000), a[35000:65000]))
+    for n in (8192, 8193, 12288, 16384, 20481, 69999):
+        a, b = x[1 : 1 + n], x[3 : 3 + n // 2]
+        for got, want in zip(join(a, b), (a, np.concatenate([b, a, b[:3]]))):
+            np.testing.assert_array_equal(got, want)
+    mine, theirs = x.copy(), x.copy()
+    move(mine, 1)
+    theirs[:30000] = theirs[35000:65000]
+    np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(pyxla.jit(lambda a: a.copy())(x[::-1]), x[::-1])
+    np.testing.assert_array_equal(pyxla.jit(lambda a: a.copy())(x.astype(x.dtype.newbyteorder())), x)
+
+
+@pytest.mark.skipif("erms" not in open("/proc/cpuinfo").read(), reason="the CPU has no fast copies of strings")
+def test_long_copies_go_by_one_instruction():
+    def code(fn, *args):
+        return pyxla.jit(fn).lower(*args).compile().assembly
+
+    x = np.ones(100000)
+    assert "rep" in code(lambda x: x.copy(), x) and "rep" not in code(lambda x: x + 1, x) and "rep" not in code(lambda x: x.copy(), x[:4000])

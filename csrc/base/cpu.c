@@ -30,6 +30,12 @@ static CpuLevel host_level(void)
 
 static bool host_vnni(void) { return __builtin_cpu_supports("avx512vnni"); }
 
+static bool host_rep_movs(void)
+{
+    unsigned a, b = 0, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 9 & 1;
+}
+
 static void host_name(char *name, size_t room)
 {
     unsigned r[13] = { 0 };
@@ -42,6 +48,7 @@ static void host_name(char *name, size_t room)
 #else
 static CpuLevel host_level(void) { return CPU_NEON; }
 static bool host_vnni(void) { return false; }
+static bool host_rep_movs(void) { return false; }
 static void host_name(char *name, size_t room) { snprintf(name, room, "AArch64"); }
 #endif
 
@@ -113,6 +120,7 @@ static void detect(Cpu *cpu)
     cpu->level = chosen_level(host_level());
     cpu->vector_bytes = level_bytes[cpu->level];
     cpu->vnni = cpu->level == CPU_AVX512 && host_vnni();
+    cpu->rep_movs = host_rep_movs();
     cpu->l1 = cache_size(1, 32 << 10);
     cpu->l2 = cache_size(2, 1 << 20);
     cpu->l3 = cache_size(3, 32 << 20);

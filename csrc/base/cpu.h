@@ -11,6 +11,7 @@ typedef struct {
     CpuLevel level;
     int vector_bytes;              /* 16, 32, 64, 16 */
     bool vnni;                     /* at the level avx512: 4 products of bytes added to an int32 by one instruction */
+    bool rep_movs;                 /* copies long runs by one instruction, which need not read what it overwrites */
     size_t l1, l2, l3;             /* bytes of data cache, per core (l3: shared) */
     char name[64];
 } Cpu;

@@ -67,10 +67,10 @@ void target_attributes(Emit *e, LLVMValueRef fn)
     enum_attribute(e, fn, "nounwind");
 }
 
-void target_vnni(Emit *e, LLVMValueRef fn)
+void target_more(Emit *e, LLVMValueRef fn, bool vnni, bool rep_movs)
 {
     char buffer[512], all[600];
-    snprintf(all, sizeof all, "%s,+avx512vnni", features_of(e->level, buffer, sizeof buffer));
+    snprintf(all, sizeof all, "%s%s%s", features_of(e->level, buffer, sizeof buffer), vnni ? ",+avx512vnni" : "", rep_movs ? ",+ermsb" : "");
     text_attribute(e, fn, "target-features", all);
 }
 

@@ -44,7 +44,7 @@ static void kernel_function(Gen *g)
     g->e.fn = LLVMAddFunction(g->e.mod, "kernel", LLVMFunctionType(LLVMVoidTypeInContext(ctx), params, 4, 0));
     target_attributes(&g->e, g->e.fn);
     g->vnni = multiplies_bytes(g->k) && g->e.level == CPU_AVX512 && cpu_host()->vnni;
-    if (g->vnni) target_vnni(&g->e, g->e.fn);
+    target_more(&g->e, g->e.fn, g->vnni, cpu_host()->rep_movs);
     g->args = LLVMGetParam(g->e.fn, 0);
     g->begin = LLVMGetParam(g->e.fn, 1);
     g->end = LLVMGetParam(g->e.fn, 2);

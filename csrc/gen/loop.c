@@ -3,6 +3,8 @@
  * A vector FOR of few values is a loop of full vectors and a second copy of the body under a mask for the rest, of single registers where no
  * state is gathered; one of many values is made once, with the mask in every iteration, for compiling twice costs more than the mask does. */
 #include <limits.h>
+#include <string.h>
+#include "base/cpu.h"
 #include "gen/target.h"
 #include "gen/val.h"
 
@@ -172,7 +174,7 @@ static void straight_body(Gen *g, const Stmt *s, LLVMValueRef var)
     inner_body(g, s, var);
 }
 
-enum { UNROLLED = 7, UNROLLED_BODIES = 49 };
+enum { UNROLLED = 7, UNROLLED_BODIES = 49, COPIED_FROM = 16 << 10, COPIED_MOST = 64 << 10 };
 
 /* Whether a FOR of a known few trips holds so little that a copy for each is worth it: some reductions, or such FORs. */
 static bool is_short(const Gen *g, const Stmt *loop)
@@ -274,6 +276,36 @@ static bool is_copy(const Gen *g, const Stmt *loop)
 {
     const Kernel *k = g->k;
     return loop->end == (uint32_t)(loop - k->stmts.at) + 2 && loop[1].kind == STMT_STORE && k->vals.at[loop[1].b].kind != VAL_OP;
+}
+
+/* Bytes of a full block that the FOR copies from one array to another as they lie there, if these are many; else 0. */
+static int64_t copied_bytes(const Gen *g, const Stmt *s)
+{
+    const Kernel *k = g->k;
+    Size block = k->axes.at[s->axis].block;
+    if (!cpu_host()->rep_movs || k->checked || s->part != PART_WITHIN || !s->lanes || block.arg >= 0 || !is_copy(g, s) || k->vals.at[s[1].b].kind != VAL_LOAD) return 0;
+    const Access *to = &k->accesses.at[s[1].a], *from = &k->accesses.at[k->vals.at[s[1].b].a];
+    const Array *a = &k->arrays.at[to->array], *b = &k->arrays.at[from->array];
+    if (to->array == from->array || a->kind != ARRAY_OPERAND || b->kind != ARRAY_OPERAND || a->dtype != b->dtype || dtype_info[a->dtype].kind == DKIND_BOOL) return 0;
+    if (a->swapped || b->swapped || to->nindex || from->nindex) return 0;
+    if (to->coef[s->axis].kind != COEF_UNIT || from->coef[s->axis].kind != COEF_UNIT) return 0;
+    int64_t bytes = block.lit * dtype_info[a->dtype].bytes;
+    return bytes >= COPIED_FROM && bytes <= COPIED_MOST ? bytes : 0;
+}
+
+/* Copies a full block by one instruction; the coordinates that are left then: all of another block, or none. */
+static LLVMValueRef copy_block(Gen *g, const Stmt *s, int64_t bytes, LLVMValueRef n)
+{
+    LLVMValueRef to = access_base(g, s[1].a), from = access_base(g, g->k->vals.at[s[1].b].a);
+    LLVMValueRef full = LLVMBuildICmp(g->e.b, LLVMIntEQ, n, size_word(g, g->k->axes.at[s->axis].block), "");
+    LLVMTypeRef overload[3] = {g->ptr, g->ptr, g->i64};
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.memcpy.inline", strlen("llvm.memcpy.inline")), overload, 3);
+    LLVMValueRef args[4] = {to, from, int64_const(g, bytes), LLVMConstNull(LLVMInt1TypeInContext(g->e.ctx))};
+    Fork f = {0};
+    fork_open(g, &f, full);
+    LLVMBuildCall2(g->e.b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
+    fork_close(g, &f);
+    return LLVMBuildSelect(g->e.b, full, int64_const(g, 0), n, "");
 }
 
 /* Whether the body of a vector FOR that keeps its lanes walks along another axis: registers that do so one by one would go through memory as often. */
@@ -493,6 +525,8 @@ static void emit_for(Gen *g, const Stmt *s)
         return;
     }
     LLVMValueRef n = trips(g, s);
+    int64_t bytes = copied_bytes(g, s);
+    if (bytes) n = copy_block(g, s, bytes, n);
     bool sure = is_number(n);
     if (sure && number(n) <= 0) return;
     Fork f = {0};

@@ -7,8 +7,8 @@
 LLVMTargetMachineRef target_machine(CpuLevel level, Err *err);
 /* Gives a function of e->mod the level's features and the rules of the house (vector width, no library calls made of loops). */
 void target_attributes(Emit *e, LLVMValueRef fn);
-/* Adds to a function of level avx512 the instruction that multiplies bytes (only where the host has it). */
-void target_vnni(Emit *e, LLVMValueRef fn);
+/* Adds to a function the instructions that multiply bytes (level avx512) and that copy long runs (both only where the host has them). */
+void target_more(Emit *e, LLVMValueRef fn, bool vnni, bool rep_movs);
 /* Whether the level has a fused multiply-add and a rounding instruction. */
 bool target_fma(CpuLevel level);
 bool target_round(CpuLevel level);

@@ -212,3 +212,21 @@ def test_residuals_of_a_deficient_matrix():
     for a in (R, R + np.eye(*R.shape), R):
         for got, want in zip(f(a, V5), LA.lstsq(a, V5)):
             np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("p", [None, 2, -2, 1, "fro", "nuc", np.inf])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_cond_of_matrices_that_are_not_finite(p, dtype):
+    """NaN from NumPy 2.5 on, an error before."""
+    x = (np.arange(18.0).reshape(2, 3, 3) + 9 * np.eye(3)).astype(dtype)
+    x[1, 0, 0] = np.nan
+    with np.errstate(all="ignore"):
+        try:
+            want = np.linalg.cond(x, p)
+        except np.linalg.LinAlgError:
+            with pytest.raises(np.linalg.LinAlgError):
+                pyxla.jit(np.linalg.cond, static_argnums=1)(x, p)
+            return
+        got = pyxla.jit(np.linalg.cond, static_argnums=1)(x, p)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=1e-4)

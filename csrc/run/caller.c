@@ -81,7 +81,7 @@ bool caller_is_foreign(const void *interpreter)
     int i, n = frames_above(frame, ours, &i);
     for (; i < n; i++) {
         const void *object = object_of(frame[i], &symbol);
-        if (object == ours) continue;
+        if (object == ours) return false;                    /* which calls Python code: a part of the interpreter that was not learned is between */
         if (object != python) return true;
         if (is_loop(frame[i], symbol)) return false;
     }

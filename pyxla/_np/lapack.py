@@ -203,19 +203,31 @@ def cond_is_complex():
     return np.linalg.cond(np.eye(1, dtype=complex), 1).dtype.kind == "c"
 
 
+def singular_values(x):
+    """As np.linalg.cond wants them: from NumPy 2.5 on NaN for a matrix that is not finite, an error before."""
+    if not hasattr(_linalg, "_cond_svdvals"):
+        return np.linalg.svd(x, compute_uv=False)
+    t, result = _linalg._commonType(x)
+    return call("svd", (x,), "D->d" if np.dtype(t).kind == "c" else "d->d").astype(_linalg._realType(result), copy=False)
+
+
 @implements(np.linalg.cond)
 def cond(x, p=None):
     x = array(x)
     if _linalg._is_empty_2d(x):
         raise LinAlgError("cond is not defined on empty arrays")
     if p is None or p in {2, -2}:
-        s = np.linalg.svd(x, compute_uv=False)
+        _linalg._assert_stacked_2d(x)
+        s = singular_values(x)
         r = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     else:
         _linalg._assert_stacked_square(x)
         t, result = _linalg._commonType(x)
         inverse = call("inv", (x,), "D->D" if np.dtype(t).kind == "c" else "d->d")
-        r = np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(inverse, p, axis=(-2, -1))
+        if p == "nuc" and hasattr(_linalg, "_cond_svdvals"):
+            r = singular_values(x).sum(-1) * singular_values(inverse).sum(-1)
+        else:
+            r = np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(inverse, p, axis=(-2, -1))
         r = r.astype(result if cond_is_complex() else _linalg._realType(result), copy=False)
     bad = np.isnan(r) & ~np.isnan(x).any(axis=(-2, -1))
     return scalar(_core.where(bad, _core.as_tracer(np.inf, r.dtype), r))

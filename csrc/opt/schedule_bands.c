@@ -90,6 +90,16 @@ static uint32_t load_sum(Lower *l, uint32_t acc)
     return kernel_val(l->arena, l->k, (Val){ .kind = VAL_LOAD, .dtype = DT_float64, .a = acc });
 }
 
+/* Marks what moves along both: eight rows ahead is the same piece of the next band. Nearer rows are in this band, and of half of the next one nobody would ask in time. */
+static void mark_band(Lower *l, int rows)
+{
+    for (uint32_t i = 0; i < l->k->accesses.len; i++) {
+        Access *x = &l->k->accesses.at[i];
+        bool down = x->coef[l->loop[rows].axis].kind != COEF_ZERO;
+        if (down && x->coef[l->loop[l->vec].axis].kind != COEF_ZERO) x->streams = 1;
+    }
+}
+
 /* The columns' sums over a band, added to the wide ones. */
 static void add_band(Lower *l, int rows, Part part, const uint32_t *acc)
 {
@@ -122,6 +132,7 @@ void form_bands(Lower *l, int rows)
     l->phase = 0;
     uint32_t bands = open_loop(l, rows, PART_BLOCKS, 0, false);
     add_band(l, rows, part, acc);
+    if (l->gr->knobs.at[KNOB_ahead] != 1) mark_band(l, rows);
     kernel_close(l->k, bands);
     columns = open_loop(l, l->vec, part, l->lanes, false);
     for (uint32_t i = 0; i < l->reductions.len; i++)

@@ -1,4 +1,6 @@
 """fma=True fuses by a rule of the graph: a product that one sum uses. fastmath=True has rules of its own, with bounds."""
+import re
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,27 @@ def test_fastmath_of_special_values():
     with np.errstate(all="ignore"):
         for f in (lambda x: x / 3, lambda x: x**3, lambda x: x**-2, lambda x: x + 3 + 4, lambda x: x[None] / np.array([[2.0], [0.0], [np.inf]])):
             np.testing.assert_allclose(pyxla.jit(f, fastmath=True)(x), f(x), rtol=1e-15)
+
+
+CHAINS = {
+    "from the right": lambda a, b, c, v: ((a @ b) @ c) @ v, "from the left": lambda a, b, c, v: v[:20] @ (a @ (b @ c)), "as it is": lambda a, b, c, v: a @ (b @ (c @ v)),
+    "batches": lambda a, b, c, v: np.stack([a, a * 2]) @ np.stack([b, b]) @ np.stack([c, -c])[..., :2], "equal": lambda a, b, c, v: (a[:, :20] @ b[:20, :20]) @ c[:20, :20],
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_fastmath_multiplies_chains_in_the_cheaper_order(name):
+    f, r = CHAINS[name], np.random.default_rng(3)
+    a, b, c, v = (r.standard_normal(s) for s in ((20, 300), (300, 400), (400, 250), 250))
+    exact, fast, want = pyxla.jit(f), pyxla.jit(f, fastmath=True), f(a, b, c, v)
+    np.testing.assert_allclose(fast(a, b, c, v), want, 1e-10, 1e-10 * np.abs(want).max())
+    if name.startswith("from"):                                 # vectors, not matrices, between the products
+        assert fast.lower(a, b, c, v).compile().workspace_bytes < 10000 < exact.lower(a, b, c, v).compile().workspace_bytes
+
+
+def test_einsum_contracts_in_a_good_order():
+    r = np.random.default_rng(3)
+    a, b, c = (r.standard_normal(s) for s in ((20, 300), (300, 300), (300, 5)))
+    f = pyxla.jit(lambda a, b, c: np.maximum(np.einsum("ij,jk,kl->il", a, b, c), 0))
+    np.testing.assert_allclose(f(a, b, c), np.maximum(a @ b @ c, 0), 1e-10, 1e-10)
+    assert "f64[20,300]" not in "".join(re.findall("dot .*", f.lower(a, b, c).as_text()))

@@ -4,12 +4,13 @@
  *   x / broadcast(v)      ->  x * broadcast(1 / v)         one division per element of v
  *   (x + c) + d, (x * c) * d  ->  x + (c + d), x * (c * d)
  *   x ** n, x ** (n + 1/2)    ->  products, and a square root
+ *   (a @ b) @ c           ->  a @ (b @ c), and the other way around, where that is cheaper
  */
 #include <math.h>
 #include <string.h>
 #include "opt/plan.h"
 
-enum { MOST_POWER = 16 };
+enum { MOST_POWER = 16, CHEAPER = 2 };
 
 static bool is_float(Dtype dt) { return dt == DT_float32 || dt == DT_float64; }
 
@@ -83,10 +84,37 @@ static Id power(Graph *g, Id x, Id y)
     return p < 0 ? graph_binary(g, OP_divide, spread(g, 1, x), r) : r;
 }
 
+static int64_t flops(const Dim *a, const Dim *b, int rank) { return a[rank - 2] * a[rank - 1] * b[rank - 1]; }
+
+/* (a b) c as a (b c), or the other way around, where that takes CHEAPER times less: even if the product in it is made for others, too. */
+static Id chain(Graph *g, const Id *in)
+{
+    for (int i = 0; i < 2; i++) {
+        const Node inner = *node_at(g, in[i]);
+        if (inner.op != OP_dot || !(inner.mode & MODE_FAST)) continue;
+        Id a = i ? in[0] : node_in(g, in[0])[0], b = node_in(g, in[i])[!i], c = i ? node_in(g, in[1])[1] : in[1];
+        const Dim *of[3] = { node_shape(g, a), node_shape(g, b), node_shape(g, c) };
+        for (int d = 0; d < inner.rank; d++)
+            if (of[0][d] < 1 || of[1][d] < 1 || of[2][d] < 1 || (d < inner.rank - 2 && (of[0][d] != of[1][d] || of[1][d] != of[2][d]))) return 0;
+        Dim left[MAX_RANK], right[MAX_RANK];
+        memcpy(left, of[0], sizeof(Dim) * inner.rank);
+        memcpy(right, of[1], sizeof(Dim) * inner.rank);
+        left[inner.rank - 1] = of[1][inner.rank - 1];
+        right[inner.rank - 1] = of[2][inner.rank - 1];
+        int64_t from_left = flops(of[0], of[1], inner.rank) + flops(left, of[2], inner.rank), from_right = flops(of[1], of[2], inner.rank) + flops(of[0], right, inner.rank);
+        if ((i ? from_left : from_right) > (i ? from_right : from_left) / CHEAPER) continue;
+        Id pair[2] = { i ? graph_dot(g, a, b) : a, i ? c : graph_dot(g, b, c) };
+        Id r = pair[0] && pair[1] ? chain(g, pair) : 0;
+        return r || g->err->kind ? r : graph_dot(g, pair[0], pair[1]);
+    }
+    return 0;
+}
+
 Id fast_rewrite(Graph *g, const Node *n, const Id *in)
 {
     if (!(n->mode & MODE_FAST) || !is_float(n->dtype)) return 0;
     if (n->op == OP_divide) return divide(g, in[0], in[1]);
     if (n->op == OP_add || n->op == OP_multiply) return associate(g, n->op, in);
+    if (n->op == OP_dot) return chain(g, in);
     return n->op == OP_power ? power(g, in[0], in[1]) : 0;
 }

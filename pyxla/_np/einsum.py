@@ -1,4 +1,4 @@
-"""`np.einsum`: operands are joined pairwise from the left, each pair as a product of matrices or of elements."""
+"""`np.einsum`: operands are joined pairwise, in the order of NumPy's path, each pair as a product of matrices or of elements."""
 import numpy as np
 
 from .. import _core
@@ -50,6 +50,8 @@ def numpy_gives_array(terms, operands, optimize):
 def einsum_order(terms, result, operands, optimize):
     """Pairs of positions to join, lower one first; each result goes to the end."""
     n = len(operands)
+    if not optimize and n > 2 and not any(is_dynamic(x) for x in operands):
+        optimize = "greedy"                             # NumPy adds up all operands' products at once, then
     if n < 3 or optimize is False or optimize is None:
         return [(0, 1)] + [(0, n - k - 1) for k in range(1, n - 1)] if n > 1 else []
     parts, number = parts_of(terms, [hollow(x) for x in operands])

@@ -86,6 +86,8 @@ static Id power(Graph *g, Id x, Id y)
 
 static int64_t flops(const Dim *a, const Dim *b, int rank) { return a[rank - 2] * a[rank - 1] * b[rank - 1]; }
 
+static Id product(Graph *g, Id a, Id b);
+
 /* (a b) c as a (b c), or the other way around, where that takes CHEAPER times less: even if the product in it is made for others, too. */
 static Id chain(Graph *g, const Id *in)
 {
@@ -103,11 +105,15 @@ static Id chain(Graph *g, const Id *in)
         right[inner.rank - 1] = of[2][inner.rank - 1];
         int64_t from_left = flops(of[0], of[1], inner.rank) + flops(left, of[2], inner.rank), from_right = flops(of[1], of[2], inner.rank) + flops(of[0], right, inner.rank);
         if ((i ? from_left : from_right) > (i ? from_right : from_left) / CHEAPER) continue;
-        Id pair[2] = { i ? graph_dot(g, a, b) : a, i ? c : graph_dot(g, b, c) };
-        Id r = pair[0] && pair[1] ? chain(g, pair) : 0;
-        return r || g->err->kind ? r : graph_dot(g, pair[0], pair[1]);
+        return i ? product(g, product(g, a, b), c) : product(g, a, product(g, b, c));
     }
     return 0;
+}
+
+static Id product(Graph *g, Id a, Id b)
+{
+    Id r = a && b ? chain(g, (Id[]){ a, b }) : 0;
+    return r || g->err->kind ? r : graph_dot(g, a, b);
 }
 
 Id fast_rewrite(Graph *g, const Node *n, const Id *in)

@@ -96,23 +96,28 @@ static bool is_batch(const Pass *p, Id id, Id a, Id b)
     return many >= DOT_MANY && is_stored(p->g, a, false) && is_stored(p->g, b, true);
 }
 
-/* Whether product `id` of the old graph is added up over a window of its right operand, now b: a convolution to many outputs, however small the
+static bool shows_window(const Graph *g, Id id)
+{
+    while (node_at(g, id)->op != OP_window && op_info[node_at(g, id)->op].kind == KIND_VIEW) id = node_in(g, id)[0];
+    return node_at(g, id)->op == OP_window;
+}
+
+/* Whether product `id` of the old graph is added up over a window of one of its operands, now a and b: a convolution to many outputs, however small the
  * products of single elements of the window are. */
-static bool is_convolution(const Pass *p, Id id, Id b)
+static bool is_convolution(const Pass *p, Id id, Id a, Id b)
 {
     const Graph *o = p->old;
     int r = node_at(o, id)->rank;
-    const Dim *a = node_shape(o, node_in(o, id)[0]);
+    const Dim *shape = node_shape(o, id);
     if (p->uses[id] != 1 || node_at(o, p->user[id])->op != OP_reduce_sum) return false;
     uint64_t axes = (uint64_t)node_attr(o, p->user[id])[0];
-    int64_t depth = a[r - 1];
+    int64_t depth = node_shape(o, node_in(o, id)[0])[r - 1];
     int long_axes = 0;
-    for (int d = 0; d < r; d++) long_axes += node_shape(o, id)[d] != 1;
-    if (long_axes > WINDOW_AXES) return false;
-    for (int d = 0; d < r - 2; d++) if (axes >> d & 1) depth *= node_shape(o, id)[d];
-    if (axes >> (r - 2) || a[r - 2] < WINDOW_ROWS || depth < WINDOW_ROWS || node_shape(o, id)[r - 1] < 2) return false;
-    while (node_at(p->g, b)->op != OP_window && op_info[node_at(p->g, b)->op].kind == KIND_VIEW) b = node_in(p->g, b)[0];
-    return node_at(p->g, b)->op == OP_window;
+    for (int d = 0; d < r; d++) long_axes += shape[d] != 1;
+    for (int d = 0; d < r - 2; d++) if (axes >> d & 1) depth *= shape[d];
+    if (long_axes > WINDOW_AXES || axes >> (r - 2) || depth < WINDOW_ROWS) return false;
+    if (shape[r - 2] >= WINDOW_ROWS && shape[r - 1] >= 2 && shows_window(p->g, b)) return true;
+    return shape[r - 2] >= 2 && shape[r - 1] >= WINDOW_ROWS && shows_window(p->g, a);
 }
 
 /* The scalar that a node is a broadcast of, or 0. */
@@ -232,7 +237,7 @@ static Id simplified(Pass *p, Id id, const Id *in, const int64_t *attr)
     if ((r = multiply_add(p, id, in)) || g->err->kind) return r;
     if (op_info[n->op].kind == KIND_ELEMENTWISE && !(r = sink_reshape(g, n->op, in, n->nin, n->dtype))) r = elementwise_refined(g, p->in, n->op, in, n->nin, n->dtype);
     if (n->op == OP_slice) r = slice_of_joined(g, in, attr, node_shape(p->old, id));
-    if (n->op == OP_dot && !is_convolution(p, id, in[1]) && !is_batch(p, id, in[0], in[1])) r = dot_small(g, in[0], in[1]);
+    if (n->op == OP_dot && !is_convolution(p, id, in[0], in[1]) && !is_batch(p, id, in[0], in[1])) r = dot_small(g, in[0], in[1]);
     if (n->op == OP_dot && !r && p->target && p->target->vnni) r = dot_of_bytes(g, in[0], in[1]);
     if (n->op == OP_reduce_sum) r = sum_of_products(p, id, in[0]);
     if (n->op == OP_reduce_sum && !r) r = sum_of_zeros(g, in[0], attr);

@@ -230,3 +230,15 @@ def test_the_rest_of_a_row_with_a_stride(step, dtype):
     for n in range(1, 140):
         x = sample((n,), dtype, n)[::step]
         assert np.array_equal(f(x), x if dtype == "bool" else x + x)
+
+
+@pytest.mark.parametrize("finish", [lambda y: y, lambda y: np.maximum(y + 1, 0), lambda y: (y, y * 2), lambda y: y.sum(-1), lambda y: y.transpose(0, 3, 1, 2)], ids=range(5))
+@pytest.mark.parametrize("channels,out,window,options", [(3, 64, 3, {"padding": 1}), (3, 64, 3, {"stride": 2, "padding": 1}), (1, 48, 5, {}), (2, 33, 3, {"dilation": 2}), (6, 16, 5, {}), (4, 32, 4, {"padding": "same"}), (6, 64, 2, {"groups": 2})])
+def test_few_channels_last(channels, out, window, options, finish):
+    r = np.random.default_rng(11)
+    for shape in ((2, 19, 61), (1, 12, 12), (1, 9, 130)):
+        x, w = r.standard_normal((*shape, channels)).astype("float32"), r.standard_normal((window, window, channels // options.get("groups", 1), out)).astype("float32")
+        f = lambda x, w: finish(nn.conv(x, w, layout="NHWC", **options))
+        want, got = (y if isinstance(y, tuple) else (y,) for y in (f(x.astype("float64"), w.astype("float64")), pyxla.jit(f)(x, w)))
+        for a, b in zip(want, got, strict=True):
+            np.testing.assert_allclose(b, a, 2e-5, 2e-4)

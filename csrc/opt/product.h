@@ -78,3 +78,9 @@ void product_panels(Product *p);
 bool window_pays(const Product *p);
 /* Appends that launch; false with an error. */
 bool window_multiply(Product *p, Drafts *out);
+/* Whether the left operand is windows of so few elements that whole ones are worth packing, a block of rows at a time; packs it where its loops run: the accesses
+ * of both operands, and the axis that is k then. */
+bool window_rows_pay(const Product *p);
+uint32_t window_rows(Product *p, uint32_t *a, uint32_t *b);
+/* Where the sum alone goes, NULL: it is not all that is stored. */
+const Root *window_root(const Product *p);

@@ -766,12 +766,15 @@ static bool multiply(Product *p, Drafts *out)
     if (p->block[p->in] && !l->gp->reduced && !p->columns_inside) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, true);
     if (p->fed) feed(p);
     if (p->columns_inside) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, false);
-    uint32_t c = target(p), a = p->fed ? p->a_tile : product_operand(l, &p->a), b = p->inside ? 0 : product_operand(l, &p->b);
-    uint16_t sums = l->gp->sum && !p->inside && p->k <= SUMS_K && !p->block[p->ik] && !product_along_k(p) ? summed_axes(p) : 0;
-    if (l->gp->sum && !sums) nsum = open_sum(p, c, sum);
+    bool windows = window_rows_pay(p);
+    if (windows) p->direct = window_root(p);
+    uint32_t c = target(p), a = p->fed ? p->a_tile : windows ? 0 : product_operand(l, &p->a), b = p->inside || windows ? 0 : product_operand(l, &p->b);
+    uint32_t axis_k = windows ? window_rows(p, &a, &b) : l->loop[p->ik].axis;
+    uint16_t sums = l->gp->sum && !windows && !p->inside && p->k <= SUMS_K && !p->block[p->ik] && !product_along_k(p) ? summed_axes(p) : 0;
+    if (l->gp->sum && !sums && !windows) nsum = open_sum(p, c, sum);
     if (p->inside) b = pack_inside(p, c, sum, &nsum);
     Stmt dot = { .kind = STMT_DOT, .add = nsum > 0, .sums = sums, .part = p->rows, .axis = (uint16_t)l->loop[p->im].axis, .axis_n = (uint16_t)l->loop[p->in].axis,
-        .axis_k = (uint16_t)l->loop[p->ik].axis, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->bits | p->panels };
+        .axis_k = (uint16_t)axis_k, .lanes = (uint16_t)native_lanes(l), .a = c, .b = a, .c = b, .d = p->bits | p->panels };
     if (p->by_blocks) {
         multiply_by_blocks(p, dot);
     } else {

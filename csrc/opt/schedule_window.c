@@ -3,7 +3,10 @@
  * The windows of some lines of the image's pixels, side by side as columns, are packed into scratch and multiplied at once: all of k and of
  * the window as rows, so that the micro-kernel runs along one long axis and the lines fill its vectors. A grid point packs what it
  * needs; for each of the many rows of the product (outputs) a packed element is used once, so that packing is a small part. The left
- * operand (weights) is read where it lies. */
+ * operand (weights) is read where it lies.
+ *
+ * Where the windows are the left operand (channels last), pixels are rows and read where they lie, if k is long: some channels and an axis of the window. Of a few
+ * channels all elements of the windows of a block of pixels are packed, side by side, so that a product of one long k takes the place of a sum of short ones. */
 #include <string.h>
 #include "opt/product.h"
 
@@ -16,6 +19,9 @@ enum {
     SHORT_DEPTH = 32,            /* columns are so short that the result is the larger part of the traffic */
     KNOWN = 512,                 /* columns of a line or a block are known to the kernel up to so many */
     LINE_VECTORS = 4,            /* of a line that are copied at once */
+    SHORT_PIECE = 16,            /* elements of a window that follow each other: up to so many, and a window of up to WHOLE_WINDOW, */
+    WHOLE_WINDOW = 64,           /* are packed beside the others, */
+    LEAST_COLUMNS = 32,          /* if so many columns use each */
 };
 
 typedef struct {
@@ -274,4 +280,79 @@ bool window_multiply(Product *p, Drafts *out)
     }
     close_all(l, at, n);
     return draft_end(l);
+}
+
+/* ---- windows as left operand ---- */
+
+/* The loops of the sum by growing steps of b, from k on, and the terms of all; 0: b does not go on evenly through them. */
+static int64_t whole_window(const Product *p, int *sum, int *nsum)
+{
+    const int64_t *step = p->b.step;
+    int64_t terms = p->k;
+    *nsum = 0;
+    for (int64_t at = step[p->ik] * p->k; *nsum < MAX_DOMAIN;) {
+        int next = -1;
+        for (int i = 0; i < p->l.nloops; i++) if (is_summed(p, i) && p->l.loop[i].extent > 1 && step[i] == at) next = i;
+        if (next < 0) break;
+        sum[(*nsum)++] = next;
+        terms *= p->l.loop[next].extent;
+        at = step[next] * p->l.loop[next].extent;
+    }
+    for (int i = 0; i < p->l.nloops; i++) {
+        bool found = !is_summed(p, i) || p->l.loop[i].extent == 1;
+        for (int k = 0; k < *nsum; k++) found |= sum[k] == i;
+        if (!found) return 0;
+    }
+    return terms;
+}
+
+bool window_rows_pay(const Product *p)
+{
+    const Group *gp = p->l.gp;
+    int sum[MAX_DOMAIN], nsum;
+    if (!gp->sum || gp->reduced || gp->then || (p->bits & DOT_BYTES) || !p->a.buffer || p->a.line >= 0 || p->b.line >= 0 || p->inside || p->fed || p->block[p->ik]) return false;
+    if (p->k < 2 || p->k > SHORT_PIECE || p->n < LEAST_COLUMNS || p->m < LEAST_ROWS || p->b.step[p->in] != p->item || p->l.nloops + 1 > KERNEL_MAX_AXES) return false;
+    int64_t terms = whole_window(p, sum, &nsum);
+    return nsum && terms > p->k && terms <= WHOLE_WINDOW;
+}
+
+const Root *window_root(const Product *p)
+{
+    const Root *r = p->l.gp->roots.len == 1 ? &p->l.gp->roots.at[0] : NULL;
+    return r && is_sum(&p->l, r->value) && !r->check && !r->scatter && !r->then ? r : NULL;
+}
+
+uint32_t window_rows(Product *p, uint32_t *a, uint32_t *b)
+{
+    Lower *l = &p->l;
+    Dtype dt = node_at(p->gr->g, p->dot)->dtype;
+    int sum[MAX_DOMAIN], nsum, whole, n = 0;
+    int64_t terms = whole_window(p, sum, &nsum), at = p->k * p->item, row = round_up(terms * p->item, CACHE_LINE);
+    int64_t step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1] = { 0 };
+    uint32_t open[MAX_DOMAIN + 2];
+    Operand right = p->b;
+    step[p->im] = row;
+    step[p->ik] = p->item;
+    l->loop[p->ik].axis = known_axis(l, p->k);
+    for (int i = 0; i < nsum; i++) {
+        step[sum[i]] = at;
+        at *= l->loop[sum[i]].extent;
+        l->loop[sum[i]].axis = known_axis(l, l->loop[sum[i]].extent);
+    }
+    uint32_t tile = lower_scratch(l, dt, (p->block[p->im] ? p->block[p->im] : p->m) * row), to = lower_strided(l, tile, dt, step, outer, 0);
+    open[n++] = open_loop(l, p->im, p->block[p->im] ? PART_WITHIN : PART_WHOLE, 0, false);
+    for (int i = nsum; i-- > 0;) open[n++] = open_loop(l, sum[i], PART_WHOLE, 0, false);
+    open[n++] = open_loop(l, p->ik, PART_WHOLE, native_lanes(l), false);
+    lower_stmt(l, (Stmt){ .kind = STMT_STORE, .a = to, .b = lower_value(l, p->a.id, &p->a.map) });
+    close_all(l, open, n);
+    add_loop(l, &whole, terms);
+    l->loop[whole].axis = lower_axis(l, terms, 0);
+    step[whole] = p->item;
+    step[p->ik] = 0;
+    right.step[whole] = right.step[p->ik];
+    right.step[p->ik] = right.outer[whole] = 0;
+    for (int i = 0; i < nsum; i++) step[sum[i]] = right.step[sum[i]] = 0;
+    *a = lower_strided(l, tile, dt, step, outer, 0);
+    *b = product_operand(l, &right);
+    return l->loop[whole].axis;
 }

@@ -13,6 +13,7 @@ import types
 import numpy as np
 
 from . import _core
+from ._cures import cure_of
 
 KINDS = (ValueError, TypeError, IndexError, AttributeError, OverflowError, ZeroDivisionError, FloatingPointError, NotImplementedError,
          np.linalg.LinAlgError, np.exceptions.AxisError, _core.Error)
@@ -20,35 +21,6 @@ FOLDERS = ("<pyxla>", *(os.path.dirname(os.path.abspath(module.__file__)) + os.s
 FLAT = "Error setting single item of array."
 NAMED = re.compile(r" in (a function of )?[\w.]+:? ?\(|, an argument$|, the result of |\(`\w+` of ")      # a message with its operation
 FAMILY = "a function of "
-CURES = [(re.compile(pattern), cure) for pattern, cure in (
-    (r"has no attribute", "use an attribute of ndarray, or a function of numpy"),
-    (r"negative integer powers", "cast the base to float"),
-    (r"[Ss]ingular", "use np.linalg.lstsq or pinv, or add a small multiple of np.eye"),
-    (r"positive definite", "add a small multiple of np.eye, or use np.linalg.eigh"),
-    (r"valid indices|arrays used as indices|as an index", "index by integers, slices or masks: x.astype(int), x > 0"),
-    (r"^too many indices", "give an index for each axis at most; ... stands for all others"),
-    (r"boolean index did not match", "make the mask of the shape of the axes that it selects from"),
-    (r"attempt to get arg", "test its size first: x.size, or select at least one element"),
-    (r"zero-size array to reduction", "give initial=, or test x.size first"),
-    (r"out of bounds for (u?int|Python)|Python integer", "cast the array to a wider dtype first"),
-    (r"out of bounds", "indices of n elements go from -n to n - 1: np.clip bounds them, i % n wraps them"),
-    (r"^cannot reshape|unknown dimension", "keep the number of elements: one extent may be -1"),
-    (r"boolean (subtract|negative)", "use ^, ~ or astype(int)"),
-    (r"negative|non-negative|positive", "give a number that is not below 0"),
-    (r"broadcast|same shape|same number of dimensions|not aligned|mismatch|incompatible|different from|same length|not match",
-     "make the shapes agree, by reshape, np.newaxis, a slice or .T"),
-    (r"must be square|0-dimensional|dimension|too deep|too small depth|[1-9]-?d\b|unsized|0-d array|on a scalar",
-     "give it another number of axes: reshape, ravel, np.newaxis, or a row x[0]"),
-    (r"not supported for the input types|did not contain a loop|Cannot cast|unsupported operand|type str|no implementation",
-     "cast the operand: x.astype(dtype)"),
-    (r"dtype .*not supported|dtype .*not understood|data type|itemsize|larger dtype", "use a numeric dtype of NumPy's"),
-    (r"positional argument|keyword argument|number of arguments|missing", "see the function's signature"),
-    (r"made a NaN", "mask such operands by np.where first, or take check_nan=True away"),
-    (r"read-only", "store into a copy: x.copy()"),
-    (r"did not converge", "look for NaN and infinities in the operands: np.isfinite(x).all()"),
-    (r"in the range", "bound it by np.clip"),
-)]
-OTHERWISE = "change the call; under pyxla.disable_jit() NumPy itself runs it"
 _names = {}
 
 
@@ -105,10 +77,6 @@ def here(known):
 def raised_by_user(frame, last):
     """Whether the instruction at which a frame was left raises."""
     return any(i.offset == last and i.opname in ("RAISE_VARARGS", "RERAISE") for i in dis.get_instructions(frame.f_code))
-
-
-def cure_of(message):
-    return next((cure for pattern, cure in CURES if pattern.search(message)), OTHERWISE)
 
 
 def whole(error, message, what, place):

@@ -1,14 +1,17 @@
 """Every way in which a function cannot be traced says what, where and what to do instead."""
+import ast
 import functools
 import inspect
 import math
 import random
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pyxla
+from pyxla._cures import OTHERWISE, cure_of
 
 X = np.arange(12.0).reshape(3, 4)
 G = np.ones((3, 4))
@@ -344,3 +347,53 @@ def test_op_limit():
 
     with pytest.raises(pyxla.TraceError, match=rf"100000 operations.*{__file__}:{f.__wrapped__.__code__.co_firstlineno + 3}, in f"):
         f(X)
+
+
+# ---- each of NumPy's exceptions has a cure of its own ----
+
+def text_of(node):
+    """The text of a string, with a number in the place of what is put in; None: it is none."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(v.value if isinstance(v, ast.Constant) else "3" for v in node.values)
+    if isinstance(node, ast.BinOp):
+        left, right = text_of(node.left), text_of(node.right)
+        return None if left is None else left + (right or "")
+    return None
+
+
+def raised_in(path):
+    """(line, message) of NumPy's exceptions that a file raises with a text, its constants included."""
+    tree = ast.parse(path.read_text())
+    named = {n.targets[0].id: text_of(n.value) for n in ast.walk(tree) if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)}
+    for n in ast.walk(tree):
+        if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call) and n.exc.args and ast.unparse(n.exc.func).partition(".")[0] != "_core":
+            first = n.exc.args[0]
+            message = named.get(first.id) if isinstance(first, ast.Name) else text_of(first)
+            if message and ast.unparse(n.exc.func).rpartition(".")[2] not in ("unsupported", "refused"):
+                yield n.lineno, message
+
+
+@pytest.mark.parametrize("path", sorted((Path(pyxla.__file__).parent / "_np").glob("*.py")), ids=lambda p: p.stem)
+def test_every_message_has_a_cure_of_its_own(path):
+    assert [m for m in raised_in(path) if "; " not in m[1] and cure_of(m[1]) == OTHERWISE] == []
+
+
+CURED = [
+    (lambda x: np.einsum("ij->k", x), "letters"), (lambda x: np.concatenate([]) + x, "at least"), (lambda x: np.split(x, 5), "np.array_split"),
+    (lambda x: np.linalg.norm(x, "what"), "words"), (lambda x: np.squeeze(x, 0), "extent 1"), (lambda x: np.add.reduce(x, (0, 0)), "each once"),
+    (lambda x: np.pad(x, 1, "what"), "words"), (lambda x: np.gradient(x, edge_order=3), "edge_order"), (lambda x: np.fft.fft(x, 0), "n= of 1"),
+    (lambda x: np.subtract.reduce(x, (0, 1)), "one axis after the other"), (lambda x: x[..., ...], "once"), (lambda x: np.average(x, weights=x[0]), "weights"),
+    (lambda x: np.histogram(x, range=(2, 1)), "low < high"), (lambda x: x + x[:2], "shapes agree"), (lambda x: np.sort(x, kind="what"), "words"),
+    (lambda x: round(x), "np.round"),
+]
+
+
+@pytest.mark.parametrize(("f", "cure"), CURED, ids=range(len(CURED)))
+def test_cures(f, cure):
+    with pytest.raises(Exception) as plain:
+        f(X)
+    with pytest.raises(type(plain.value)) as e:
+        pyxla.jit(f)(X)
+    assert cure in str(e.value) and "test_trace_errors.py" in str(e.value), str(e.value)

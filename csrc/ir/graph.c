@@ -446,7 +446,7 @@ Id graph_gather(Graph *g, Id x, const Id *index, int n)
 {
     Id in[1 + MAX_RANK] = { x };
     if (n > MAX_RANK)
-        return err_set(g->err, ERR_INDEX, "more than %d index arrays", MAX_RANK);
+        return err_set(g->err, ERR_INDEX, "more than %d index arrays; index in two steps", MAX_RANK);
     memcpy(in + 1, index, (size_t)n * sizeof *index);
     return plain(g, OP_gather, in, 1 + n, NULL, 0);
 }

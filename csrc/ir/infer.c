@@ -259,7 +259,7 @@ static bool infer_reshape(Infer *f)
         return true;
     cancel(a, &na, b, &nb);
     if (!empty_a && !empty_b && (!product(f->g, a, na, &size_a) || !product(f->g, b, nb, &size_b)))
-        return refuse(f, ERR_UNSUPPORTED, "cannot tell while tracing whether a reshape of run-time extents fits");
+        return refuse(f, ERR_UNSUPPORTED, "cannot tell while tracing whether a reshape of run-time extents fits; let one extent be -1, or reshape before elements are selected");
     if (!empty_a && !empty_b && dim_eq(f->g, size_a, size_b))
         return true;
     Text t = { 0 };

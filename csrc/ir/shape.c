@@ -121,7 +121,7 @@ Dim dim_affine(Graph *g, int64_t constant, const Id *scalar, const int64_t *fact
             return 0;
         }
         if (count == MAX_TERMS) {
-            err_set(g->err, ERR_LIMIT, "an extent depends on more than %d run-time numbers", MAX_TERMS);
+            err_set(g->err, ERR_LIMIT, "an extent depends on more than %d run-time numbers; join fewer arrays whose sizes depend on data at a time", MAX_TERMS);
             return 0;
         }
         if (!add_term(g, &constant, s, f, &count, scalar[i], factor[i]))

@@ -557,7 +557,7 @@ static bool visit_dot(Grouping *gr, Id id)
     int8_t axis[MAX_DOMAIN];
     Own own;
     if (!own_axes(gr, id, &own)) return false;
-    if (own.n > MAX_DOMAIN - 4) return err_set(g->err, ERR_UNSUPPORTED, "a product over more than %d axes", MAX_DOMAIN - 4);
+    if (own.n > MAX_DOMAIN - 4) return err_set(g->err, ERR_UNSUPPORTED, "a product over more than %d axes; reshape some of them to one axis", MAX_DOMAIN - 4);
     uint32_t n = group_new(gr, own.n, own.extent);         /* above all others, so it may read what they compute */
     if (!n) return false;
     identity_axes(axis);

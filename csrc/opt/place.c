@@ -62,7 +62,7 @@ static bool carry_box(Place *p, Id x, const Box *box, const int64_t *shape)
         axis[d] = -1;
         if (shape[d] == 0) return true;
         if (shape[d] == 1) continue;
-        if (naxes == MAX_DOMAIN) return err_set(gr->g->err, ERR_UNSUPPORTED, "an array with more than %d axes longer than 1", MAX_DOMAIN);
+        if (naxes == MAX_DOMAIN) return err_set(gr->g->err, ERR_UNSUPPORTED, "an array with more than %d axes longer than 1; reshape some of them to one axis", MAX_DOMAIN);
         axis[d] = (int8_t)naxes;
         extent[naxes++] = shape[d];
     }

@@ -221,7 +221,7 @@ static bool all_static(const Graph *g, Err *err)
         for (int d = 0; d < node_at(g, id)->rank; d++)
             if (node_shape(g, id)[d] < 0) {
                 err->src = node_at(g, id)->src;
-                return err_set(err, ERR_UNSUPPORTED, "%s has a shape that depends on data, which cannot be compiled yet",
+                return err_set(err, ERR_UNSUPPORTED, "%s has a shape that depends on data, which cannot be compiled yet; select elements after it, or by np.where",
                                op_info[node_at(g, id)->op].name);
             }
     return true;

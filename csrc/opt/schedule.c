@@ -243,7 +243,7 @@ bool schedule_copy(Grouping *gr, Id shape, Id from, Id to, Buffers *buffers, Dra
     for (int d = 0; d < node_at(g, shape)->rank; d++) {
         axis[d] = -1;
         if (node_shape(g, shape)[d] == 1) continue;
-        if (gp->naxes == MAX_DOMAIN) return err_set(g->err, ERR_UNSUPPORTED, "an array with more than %d axes longer than 1", MAX_DOMAIN);
+        if (gp->naxes == MAX_DOMAIN) return err_set(g->err, ERR_UNSUPPORTED, "an array with more than %d axes longer than 1; reshape some of them to one axis", MAX_DOMAIN);
         axis[d] = (int8_t)gp->naxes;
         gp->extent[gp->naxes++] = node_shape(g, shape)[d];
     }

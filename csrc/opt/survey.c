@@ -202,7 +202,7 @@ const Map *root_map(Grouping *gr, const Group *gp, const Root *r)
         for (int k = 0; k < m.naxes; k++) m.step[d][k] *= b->step[d];
         if (!b->node[d]) continue;
         if (m.nindex == KERNEL_MAX_INDEX) {
-            err_set(gr->g->err, ERR_UNSUPPORTED, "a store at more than %d run-time offsets", KERNEL_MAX_INDEX);
+            err_set(gr->g->err, ERR_UNSUPPORTED, "a store at more than %d run-time offsets; store in two steps, through a view", KERNEL_MAX_INDEX);
             return NULL;
         }
         m.index[m.nindex].node = b->node[d];

@@ -173,7 +173,7 @@ static bool check_marks(const Signature *s)
     for (int k = 0; k < s->nparams; k++)
         clash |= s->params[k].is_static && s->params[k].donated;
     if (clash)
-        PyErr_SetString(PyExc_ValueError, "an argument cannot be both static and donated");
+        PyErr_SetString(PyExc_ValueError, "an argument cannot be both static and donated; name it in one of the two");
     return !clash;
 }
 

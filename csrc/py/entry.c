@@ -31,7 +31,7 @@ PyObject *call_leaf_name(const Signature *s, const Binding *b, uint32_t leaf)
 static PyObject *trace_arguments(Trace *t, const Record *r, const Tree *args, PyObject **tracers)
 {
     if (args->leaves != r->nleaves) {
-        PyErr_SetString(PyExc_RuntimeError, "an argument changed while it was read");
+        PyErr_SetString(PyExc_RuntimeError, "an argument changed while it was read; leave arguments as they are on other threads during a call");
         return NULL;
     }
     for (uint32_t k = 0; k < r->nleaves; k++) {

@@ -257,7 +257,7 @@ static Bound *lowered_bound(Lowered *l)
         if (r.nsig == l->entry->nsig && !memcmp(r.sig, l->entry->sig, r.nsig * sizeof *r.sig) && entry_fits(l->entry, &r))
             b = bound_make(l->entry, &r, l->jit->threads, &l->jit->costs);
         else
-            PyErr_Format(PyExc_RuntimeError, "%s: the arguments have changed since lower()", l->jit->text);
+            PyErr_Format(PyExc_RuntimeError, "%s: the arguments have changed since lower(); call lower() again", l->jit->text);
     }
     if (c.bound)
         binding_clear(&c.binding);
@@ -301,7 +301,7 @@ static PyObject *trace_only(PyObject *self, PyObject *const *args, Py_ssize_t na
 {
     Jit *jit = (Jit *)self;
     if (trace_current()) {
-        PyErr_Format(state.trace_error, "%s: lower() and eval_shape() cannot be called while a function is traced", jit->text);
+        PyErr_Format(state.trace_error, "%s: lower() and eval_shape() cannot be called while a function is traced; call the function itself, which becomes part of the trace", jit->text);
         return NULL;
     }
     Call c = {.jit = jit, .args = args, .nargs = nargs, .kwnames = kwnames && PyTuple_GET_SIZE(kwnames) ? kwnames : NULL};

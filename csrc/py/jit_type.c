@@ -20,7 +20,7 @@ static bool check_callable(PyObject *fn)
     }
     int flags = PyFunction_Check(fn) ? ((PyCodeObject *)PyFunction_GET_CODE(fn))->co_flags : 0;
     if (flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) {
-        PyErr_SetString(PyExc_TypeError, "jit() cannot compile generators and coroutines: their calls do not return values");
+        PyErr_SetString(PyExc_TypeError, "jit() cannot compile generators and coroutines: their calls do not return values; return the arrays, or a list of them, instead of yielding them");
         return false;
     }
     return true;

@@ -131,7 +131,7 @@ static bool check_written(const Entry *e, const Record *r, Call *c)
         PyArrayObject *a = input_array(e, input, r);
         if (a && !PyArray_ISWRITEABLE(a)) {
             PyObject *name = input_name(e, input, c);
-            PyErr_Format(PyExc_ValueError, "%s: argument %S is read-only and the function writes to it", c->jit->text, name);
+            PyErr_Format(PyExc_ValueError, "%s: argument %S is read-only and the function writes to it; pass a copy of it, x.copy()", c->jit->text, name);
             Py_XDECREF(name);
             return false;
         }

@@ -533,7 +533,7 @@ static PyObject *tracer_reduce(PyObject *self, PyObject *unused)
 {
     (void)self;
     (void)unused;
-    PyErr_SetString(PyExc_TypeError, "a tracer cannot be pickled: its value is known only when the compiled function runs");
+    PyErr_SetString(PyExc_TypeError, "a tracer cannot be pickled: its value is known only when the compiled function runs; return it, and pickle the result");
     return NULL;
 }
 

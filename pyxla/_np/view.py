@@ -23,7 +23,7 @@ def view(a, dtype=None, type=None):
     if dtype.kind == "b" and not _core.is_numpy_scalar(a):
         return as_bools(a)
     if dtype.kind not in "iufcV" or dtype.fields is not None or dtype.itemsize > 16 or not dtype.isnative:
-        raise TypeError(f"ndarray.view as {dtype} in a jitted function")
+        raise TypeError(f"ndarray.view as {dtype}, in which elements are no numbers that pyxla knows; use a numeric dtype of NumPy's")
     if _core.is_numpy_scalar(a):
         if dtype.itemsize != a.dtype.itemsize:
             raise unsupported("the view of a NumPy scalar as a dtype of another size", "use an array")

@@ -10,7 +10,7 @@
 #include "opt/plan.h"
 
 enum {
-    BLOCK_BYTES = 32768,         /* of a block: it stays in the first cache */
+    BLOCK_BYTES = 8192,          /* of a block: it stays in the first cache. What is asked for ahead lies so far off, so that the next block comes while this one is gone through again */
     ROW_LEAST = 1024,            /* elements of one that is a row of a value which is computed */
     L2 = 1 << 20,                /* where no target is known */
 };

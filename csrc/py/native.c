@@ -50,9 +50,11 @@ NativeKind native_kind(const HostCall *c, void *const *address)
     const Native *n = native_at(c->function);
     if (!n || n->kind == NATIVE_NONE)
         return NATIVE_NONE;
-    for (uint32_t k = 0; k < c->nin + c->nout; k++)
-        if (!plain(&c->arrays[k], address[k]) || (n->loop && c->arrays[k].dtype != n->dtype[k]))
+    for (uint32_t k = 0; k < c->nin + c->nout; k++) {
+        bool unread = n->task == DOES_LOOP && k >= c->nin && !address[k];
+        if ((!unread && !plain(&c->arrays[k], address[k])) || (n->loop && c->arrays[k].dtype != n->dtype[k]))
             return NATIVE_NONE;
+    }
     if ((n->task == DOES_SORT || n->task == DOES_ARGSORT) && !native_sort_fits(c, n->task == DOES_ARGSORT))
         return NATIVE_NONE;
     if ((n->task == DOES_PACK || n->task == DOES_UNPACK) && !native_bits_fits(c))
@@ -74,8 +76,8 @@ static bool one_axis(const Nest *n, int outer, const npy_intp *inner, npy_intp e
     return true;
 }
 
-/* Axes from the last to the first, those merged that every operand steps through evenly. */
-static void nest_fill(Nest *n, const HostCall *c)
+/* Axes from the last to the first, those merged that every operand steps through evenly. A result that nobody reads is one element. */
+static void nest_fill(Nest *n, const HostCall *c, void *const *address)
 {
     const HostArray *result = &c->arrays[c->nin];
     n->operands = (int)(c->nin + c->nout);
@@ -85,7 +87,7 @@ static void nest_fill(Nest *n, const HostCall *c)
         for (int k = 0; k < n->operands; k++) {
             const HostArray *a = &c->arrays[k];
             int own = d - (result->rank - a->rank);
-            stride[k] = own >= 0 && a->shape[own] > 1 ? a->stride[own] : 0;
+            stride[k] = address[k] && own >= 0 && a->shape[own] > 1 ? a->stride[own] : 0;
         }
         if (result->shape[d] == 1)
             continue;
@@ -123,9 +125,10 @@ static void run_loop(const Native *f, const HostCall *c, void *const *address)
     for (int d = 0; d < result->rank; d++)
         if (result->shape[d] == 0)
             return;
-    nest_fill(&n, c);
+    nest_fill(&n, c, address);
+    _Alignas(16) char nobody[16];
     for (int k = 0; k < n.operands; k++)
-        at[k] = address[k];
+        at[k] = address[k] ? address[k] : nobody;
     run_nest(&n, 0, at, f);
 }
 

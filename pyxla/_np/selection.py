@@ -59,6 +59,8 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     a = array(a)
     a, axis = (ravel(a), 0) if axis is None else (a, axis_index(axis, max(a.ndim, 1)))
     a = a if a.ndim else a[None]
+    if mode == "raise" and isinstance(indices, (list, tuple)) and indices and all(type(k) is int for k in indices):
+        return to_out(_core.copy(a[(slice(None),) * axis + (list(indices),)], True), out, "same_kind")     # checked now, not in the run
     indices = integers(indices)
     r = _core.gather(to_front(a, [axis]), (bounded(indices, a.shape[axis], mode),))
     return to_out(scalar(_core.copy(from_front(r, indices.ndim, axis), True)), out, "unsafe" if mode != "raise" else "same_kind")

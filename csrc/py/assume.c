@@ -50,12 +50,12 @@ static bool read_call(void *ctx, int input, Reading *r)
 
 /* ---- while tracing ---- */
 
-/* Today's value of a scalar; false with an exception. */
-static bool today(Trace *t, Id id, int64_t *value)
+/* Today's value of a scalar; usual: a bool is true most often. false with an exception. */
+static bool today(Trace *t, Id id, bool usual, int64_t *value)
 {
     bool truth = node_at(t->graph, id)->dtype == DT_bool_;
     char cell[16] = {0};
-    if (t->options.abstract && !truth) {
+    if (t->options.abstract && !(truth && usual)) {
         error_raise_at(error_class(ERR_LIMIT), "NumPy's result depends on the values of an argument; give an array in the place of the ShapeDtype", t, t->graph->src);
         return false;
     }
@@ -69,7 +69,7 @@ static bool today(Trace *t, Id id, int64_t *value)
     return true;
 }
 
-static bool take(Trace *t, Id id, const char *message, int64_t *value)
+static bool take(Trace *t, Id id, bool usual, const char *message, int64_t *value)
 {
     Graph *g = t->graph;
     struct TracePrivate *p = t->priv;
@@ -78,7 +78,7 @@ static bool take(Trace *t, Id id, const char *message, int64_t *value)
             *value = p->assumed.at[k].value;
             return true;
         }
-    if (!today(t, id, value))
+    if (!today(t, id, usual, value))
         return false;
     bool truth = node_at(g, id)->dtype == DT_bool_;
     if (truth && p->assumed.len < 32)
@@ -93,7 +93,7 @@ static bool take(Trace *t, Id id, const char *message, int64_t *value)
     return false;
 }
 
-PyObject *trace_assume(Tracer *x, const char *message)
+PyObject *trace_assume(Tracer *x, bool usual, const char *message)
 {
     Trace *t = tracer_trace(x) ? op_begin() : NULL;
     Id id = t ? tracer_node(x) : 0;
@@ -110,7 +110,7 @@ PyObject *trace_assume(Tracer *x, const char *message)
     bool truth = n->dtype == DT_bool_;
     if (n->rank && !(id = graph_reshape(t->graph, id, NULL, 0)))
         return trace_fail(t);
-    return !take(t, id, message, &value) ? NULL : truth ? PyBool_FromLong(value != 0) : PyLong_FromLongLong(value);
+    return !take(t, id, usual, message, &value) ? NULL : truth ? PyBool_FromLong(value != 0) : PyLong_FromLongLong(value);
 }
 
 /* ---- after a run ---- */

@@ -262,7 +262,7 @@ static int op_bool(PyObject *a)
     if (x->kind == TRACER_PYTHON_SCALAR)
         v = scalar_concrete(x);
     else if (x->cell->trace && tracer_dtype(x) == DT_bool_ && tracer_rank(x) == 0 && numpy_asks())
-        v = trace_assume(x, ASSUMED_BRANCH);
+        v = trace_assume(x, false, ASSUMED_BRANCH);
     else
         v = tracer_value(x, "bool()", "use np.where(condition, a, b) instead of a branch; np.logical_and, np.logical_or and np.logical_not instead of "
                          "and, or and not; or make what decides an argument in static_argnums or a Python number");

@@ -469,7 +469,7 @@ static PyObject *prim_assume(PyObject *m, PyObject *const *args, Py_ssize_t n)
         return NULL;
     if (!is_tracer(args[0]))
         return PyBool_Check(args[0]) || PyLong_Check(args[0]) ? Py_NewRef(args[0]) : PyObject_CallMethod(args[0], "item", NULL);
-    return trace_assume((Tracer *)args[0], message);
+    return trace_assume((Tracer *)args[0], true, message);
 }
 
 static PyObject *prim_concrete(PyObject *m, PyObject *o)

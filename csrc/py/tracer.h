@@ -331,8 +331,8 @@ PyObject *tracer_value(Tracer *x, const char *what, const char *cure);
 
 /* ---- assume.c ---- */
 /* The value of one bool or int64, as today's arguments give it (a Python bool or int): the trace goes on with it, and each run checks that it
- * is so. message: what decides, with the cure after "; ". NULL with an exception. */
-PyObject *trace_assume(Tracer *x, const char *message);
+ * is so. usual: a bool is taken for true where arguments have no values (ShapeDtype). message: what decides, with the cure after "; ". NULL with an exception. */
+PyObject *trace_assume(Tracer *x, bool usual, const char *message);
 
 /* A node's dtype and shape: float64(3,4). */
 void describe_node(Text *out, const Graph *g, Id id);

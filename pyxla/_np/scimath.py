@@ -16,11 +16,11 @@ def fixed(x, outside, never):
 
 
 def below_zero(x):
-    return _core.assume(np.any(np.less(x, 0)), "whether an element is negative")
+    return not _core.assume(np.logical_not(np.any(np.less(x, 0))), "whether no element is negative")
 
 
 def above_one(x):
-    return _core.assume(np.any(np.greater(abs(x), 1)), "whether an element is outside of -1 to 1")
+    return not _core.assume(np.logical_not(np.any(np.greater(abs(x), 1))), "whether no element is outside of -1 to 1")
 
 
 def define(name, outside, never):

@@ -27,7 +27,7 @@ LIMITS = (
     ("sin?exp+tanh*", "latencies and ports of elementary functions, as softmax"),
     ("distances*", "the square root unit after 96 shuffles per 128 points, which take the coordinates apart anew for each point"),
     ("k-means*", "two additions per cycle"),
-    ("* axis 0 *", "a kilobyte of each row at a time (512 bytes for variances): the shared cache's latency, most where rows are a power of two apart"),
+    ("* axis 0 *", "a kilobyte of each row at a time (variances half): the shared cache's latency, most at strides of a power of two"),
     ("argmax*", "the shared cache's bandwidth, by reads of 16 MB"),
     ("max axis 1*", "the shared cache's bandwidth, by reads of 16 MB"),
     ("var axis 1*", "two passes over each row, which is in the first cache"),

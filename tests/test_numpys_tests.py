@@ -1,4 +1,11 @@
-"""Calls of NumPy's own test suite that once gave something else when they were jitted, each reduced to a line."""
+"""NumPy's own tests as a judge (numpys_judge.py), and calls of theirs that once gave something else when they were jitted, each reduced to a line."""
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from checking import check, check_error
@@ -64,6 +71,7 @@ def test_einsum_without_axes(n, terms, optimize):
 
 @pytest.mark.parametrize("f", [
     lambda x: np.nanvar(x, ddof=1, correction=1), lambda x: np.nanmean(x, 1, out=np.zeros(3, bool)), lambda x: np.nanstd(x, dtype=int),
+    lambda x: np.delete(x, True, 0), lambda x: np.delete(x, [False, True], 0),
     lambda x: np.histogram(x, 5, range=(x.max(), 1)), lambda x: np.histogram(x, 5, range=(1, np.inf * x.max()))])
 def test_error(f):
     check_error(f, X)
@@ -76,3 +84,26 @@ def test_a_number_is_no_container(number):
         with pytest.raises(TypeError, match=f"'{type(number).__name__}'"):
             pyxla.jit(lambda x: f(x))(number)
     assert pyxla.jit(lambda x: hasattr(x, "__len__") or hasattr(x, "__iter__"))(number) is False
+
+
+HERE = Path(__file__).resolve().parent
+FILES = ["lib/tests/test_" + n for n in ("function_base", "nanfunctions", "shape_base", "twodim_base", "arraysetops", "histograms", "index_tricks", "ufunclike", "type_check",
+                                         "stride_tricks", "polynomial", "arraypad")]
+FILES += ["_core/tests/test_" + n for n in ("numeric", "item_selection", "shape_base", "function_base", "indexing")]
+FILES += ["linalg/tests/test_linalg", "fft/tests/test_pocketfft", "fft/tests/test_helper", "polynomial/tests/test_polynomial"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("hypothesis") is None, reason="NumPy's tests need hypothesis")
+@pytest.mark.parametrize("name", FILES)
+def test_numpys_own(name, tmp_path):
+    """Each public function that NumPy's tests call gives the same when it is jitted."""
+    path, out = Path(np.__file__).parent / f"{name}.py", tmp_path / "differences"
+    if not path.exists():
+        pytest.skip("this NumPy came without its tests")
+    packages = [str(Path(pyxla.__file__).resolve().parent.parent), str(HERE)]
+    env = os.environ | {"JUDGE_OUT": str(out), "PYXLA_BACKEND": "interp", "PYTHONPATH": os.pathsep.join(packages)}
+    subprocess.run([sys.executable, "-W", "ignore", "-m", "pytest", "-q", "-p", "numpys_judge", "-p", "no:cacheprovider", "-c", os.devnull, str(path)],
+                   env=env, stdout=subprocess.DEVNULL, check=False, timeout=1800)
+    *found, last = map(json.loads, out.read_text().splitlines())
+    assert last["calls"] > 0 and not found, json.dumps(found[:10], indent=1)

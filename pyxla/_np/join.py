@@ -226,6 +226,8 @@ def delete(arr, obj, axis=None):
     if isinstance(obj, slice):
         gone = set(range(n)[obj])
     else:
+        if is_mask(obj) and np.shape(obj) != (n,):
+            raise ValueError(f"boolean array argument obj to delete must be one dimensional and match the axis length of {n}")
         places, gone = known_places(obj), set()
         for i in places if isinstance(places, list) else [places]:
             if not -n <= i < n:
@@ -267,6 +269,12 @@ def insert(arr, obj, values, axis=None):
     shape = (*arr.shape[:axis], values.shape[axis], *arr.shape[axis + 1:])
     at = (ALL,) * axis
     return _core.concatenate([arr[(*at, slice(None, i))], broadcast_to(values, shape), arr[(*at, slice(i, None))]], axis)
+
+
+def is_mask(obj):
+    if isinstance(obj, (list, tuple)):
+        return len(obj) > 0 and all(isinstance(v, (bool, np.bool)) for v in obj)
+    return isinstance(obj, bool) or getattr(obj, "dtype", None) == np.bool
 
 
 def known_places(obj):

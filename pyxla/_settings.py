@@ -3,6 +3,7 @@
 A setting is known by the function that tells it: what that gives is part of what compiled code is for, as is what Python's
 decimal numbers and loggers go by. What is told by functions with arguments is refused where it is asked for (csrc/py/world.c)."""
 import abc
+import functools
 import logging
 import sys
 import types
@@ -34,8 +35,13 @@ LOGGING = {"isEnabledFor", "level", "getEffectiveLevel", "disabled", "handlers",
 
 def tellers():
     """{id: function} of those of TELLERS whose modules are loaded; by object, so that names imported from there count, too."""
-    return {id(f): f for module, names in TELLERS.items() if module in sys.modules for name in names.split()
-            if (f := sys.modules[module].__dict__.get(name)) is not None}
+    return tellers_of(tuple(filter(sys.modules.__contains__, TELLERS)))
+
+
+@functools.cache
+def tellers_of(modules):
+    found = [sys.modules[module].__dict__.get(name) for module in modules for name in TELLERS[module].split()]
+    return {id(f): f for f in found if f is not None}
 
 
 def parts(value):

@@ -38,6 +38,13 @@ def writes(x):
     return {"z": z, "t": np.concatenate([z, x]).T, "x": x}
 
 
+def orders(x):
+    z = np.zeros_like(x.T) + np.ones((3, 2))
+    z[...] = x.T
+    y = np.stack([[x, x * 2]] * 2).transpose(1, 0, 3, 2) @ np.ones((2, 2))
+    return np.sort(z, 0), z.copy(order="C"), y, np.ascontiguousarray(x.T)[[0, 1]]
+
+
 def split(x):
     y = np.resize(x, 1) if x.ndim == 7 else x.ravel()
     return np.tile(y, 20_000).sum(), y.argmax(), np.cumsum(y), x.var(axis=1), x.std(axis=0)
@@ -53,7 +60,7 @@ def check(f, fn, x):
 
 
 @pytest.mark.parametrize("sign", [1, -1], ids=["one fails", "all fail"])
-@pytest.mark.parametrize("fn", [elementwise, softmax, layers, writes, split], ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize("fn", [elementwise, softmax, layers, writes, orders, split], ids=lambda fn: fn.__name__)
 def test_compiler(fn, sign):
     check(pyxla.jit(fn), fn, X)                             # its kernels are there
     f, n, failed = pyxla.jit(fn), 0, 0
@@ -143,7 +150,9 @@ def fn(x, t, n):
     z = np.zeros(3)
     z[1:] = x[0, 1:] * n
     x[0] += 1
-    return {"z": z, "p": Pair(t["a"].sum(), n + 1), "v": x[1], "l": [x, (n * 2, None)]}
+    y = np.zeros((3, 2)) + x.T
+    y[...] = np.sort(x.T * 2, 0)
+    return {"y": (y, y.ravel()), "z": z, "p": Pair(t["a"].sum(), n + 1), "v": x[1], "l": [x, (n * 2, None)]}
 warm = pyxla.jit(fn)
 def call(f): return f(X.copy(), {"a": X}, 3)
 def hit(): return lambda: call(warm)

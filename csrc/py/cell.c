@@ -364,11 +364,16 @@ static bool store_through(Cell *c)
     return r != NULL;
 }
 
-void tracer_like(Tracer *x, Id node)
+bool tracer_like(Tracer *x, Id node)
 {
+    if (!node) {
+        trace_fail(x->cell->trace);
+        return false;
+    }
     cell_rebind(x->cell, node);
     x->node = node;
     x->version = x->cell->version;
+    return true;
 }
 
 bool tracer_store(Tracer *x, Id value)
@@ -379,12 +384,11 @@ bool tracer_store(Tracer *x, Id value)
     c->stored = true;
     if (value && (value == tracer_node(x) || !node_size(c->trace->graph, value)))
         return true;
-    Id node = stored(c, x->map, value);
-    if (!node) {
+    Id node = stored(c, x->map, value), placed = node ? in_place(c->trace->graph, node, c->node) : 0;
+    if (!placed) {
         trace_fail(c->trace);
         return false;
     }
-    Id placed = in_place(c->trace->graph, node, c->node);
     cell_rebind(c, placed);
     if (placed == node) {
         x->node = value;

@@ -104,10 +104,11 @@ static PyObject *prim_copy(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Id node;
     Tracer *x = prim_arity("copy", n, 1, 2) ? prim_operand(op_begin(), args[0], &node) : NULL;
     Tracer *r = x ? (Tracer *)tracer_copy(x) : NULL;
-    if (r && n == 2 && args[1] == Py_True) {
-        tracer_like(r, node_in_c_order(r->cell->trace->graph, r->node));
+    bool c_order = r && n == 2 && args[1] == Py_True;
+    if (c_order && tracer_like(r, node_in_c_order(r->cell->trace->graph, r->node)))
         r->cell->layout = LAYOUT_C;
-    }
+    else if (c_order)
+        Py_CLEAR(r);
     Py_XDECREF(x);
     return (PyObject *)r;
 }

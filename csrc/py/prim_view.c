@@ -150,10 +150,10 @@ static PyObject *copied(Tracer *x, Layout layout)
     Tracer *copy = (Tracer *)tracer_copy(x);
     if (copy && layout == LAYOUT_INPUTS)
         cell_copy_of(copy->cell, x->cell, LAYOUT_INPUTS);
-    if (copy) {
-        tracer_like(copy, node_in_c_order(copy->cell->trace->graph, copy->node));
+    if (copy && tracer_like(copy, node_in_c_order(copy->cell->trace->graph, copy->node)))
         copy->cell->layout = LAYOUT_C;
-    }
+    else
+        Py_CLEAR(copy);
     return (PyObject *)copy;
 }
 
@@ -430,9 +430,10 @@ static PyObject *prim_follow(PyObject *m, PyObject *const *args, Py_ssize_t n)
     bool own = x && x->kind == TRACER_ARRAY && x->cell->owner == OWNER_LOCAL && !x->map && tracer_rank(x) > 1;
     if (own) {
         bool whole = shape_eq(t->graph, tracer_shape(x), tracer_rank(x), tracer_shape(of), tracer_rank(of));
-        if (whole || (n > 2 && args[2] == Py_True && same_units(x, of)))
-            tracer_like(x, graph_like(t->graph, node, like));
-        if (tracer_kept_layout(of) > x->cell->layout)
+        bool said = whole || (n > 2 && args[2] == Py_True && same_units(x, of));
+        if (said && !tracer_like(x, graph_like(t->graph, node, like)))
+            Py_CLEAR(x);
+        else if (tracer_kept_layout(of) > x->cell->layout)
             cell_lay_out(x->cell, tracer_kept_layout(of));
     }
     Py_XDECREF(of);

@@ -185,8 +185,8 @@ int tracer_rank(const Tracer *x);
 const int64_t *tracer_shape(const Tracer *x);
 /* Stores a value of exactly the tracer's shape and dtype into the array, through the view. */
 bool tracer_store(Tracer *x, Id value);
-/* Gives an array made in the function another node of the same value. */
-void tracer_like(Tracer *x, Id node);
+/* Gives an array made in the function another node of the same value; false with the trace's error if that is 0. */
+bool tracer_like(Tracer *x, Id node);
 /* Whether it is an array that NumPy made of numbers while the function was traced, and made an operand only later. */
 bool cell_of_numpy(const Cell *c);
 #define OF_NUMPY "a traced value is stored into an array that NumPy made of numbers alone: make it np.array(...) of that, which can be stored into"

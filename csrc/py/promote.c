@@ -74,7 +74,7 @@ bool loop_resolve(PyObject *ufunc, int nin, int nout, const uint8_t *codes, PyOb
 {
     PyObject *result = resolve(ufunc, nin + nout, codes, kwargs);
     if (result && as_objects(result, nin, codes)) {     /* those of a trace are int64 */
-        uint8_t numbers[8];
+        uint8_t numbers[8] = { 0 };
         for (int k = 0; k < nin + nout; k++)
             numbers[k] = k < nin ? DT_int64 : codes[k];
         Py_SETREF(result, resolve(ufunc, nin + nout, numbers, kwargs));

@@ -12,6 +12,9 @@ ROOT = Path(__file__).resolve().parent.parent
 CSRC = ROOT / "csrc"
 CODE = {"bool": "b1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32",
         "uint64": "u64", "float32": "f32", "float64": "f64"}
+FLOATS = ["float32", "float64"]
+INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+ALL = ["bool", *INTS, *FLOATS]
 LEVELS = {"sse2": 0, "avx2": 1, "avx512": 2, "neon": 3}
 VECTOR = {"sse2": 16, "avx2": 32, "avx512": 64, "neon": 16}
 
@@ -207,3 +210,40 @@ def same(a, b, ulps=0):
     with np.errstate(all="ignore"):
         near = np.abs(a - b) <= ulps * np.spacing(np.maximum(np.abs(a), np.abs(b)))
     return bool(np.all(nan | (x == y) | near))
+
+
+def values(dtype, n, seed=0, small=False):
+    """Random elements between special ones."""
+    rng = np.random.default_rng(seed)
+    dt = np.dtype(dtype)
+    if dtype == "bool":
+        return rng.integers(0, 2, n).astype(bool)
+    if dt.kind in "iu":
+        info = np.iinfo(dt)
+        if small:
+            return rng.integers(max(info.min, -9), 10, n).astype(dt)
+        x = rng.integers(info.min, info.max, n, dtype=dt, endpoint=True)
+        x[::3] = rng.integers(max(info.min, -20), 21, len(x[::3])).astype(dt)
+        special = np.array([0, 1, info.min, info.max, info.max - 1, info.min + 1] + ([-1] if dt.kind == "i" else []), dt)
+    else:
+        x = (rng.standard_normal(n) * (1 if small else 10 ** rng.uniform(-12, 12, n))).astype(dt)
+        if small:
+            return x
+        f = np.finfo(dt)
+        x[::5] = rng.integers(-50, 50, len(x[::5])) / 2
+        x[1::7] = rng.integers(0, 2 ** (8 * dt.itemsize - 1), len(x[1::7]), dtype=f"u{dt.itemsize}").view(dt)
+        special = np.array([0, -0.0, 1, -1, 0.5, -0.5, 2.5, np.inf, -np.inf, np.nan, f.max, f.min, f.tiny, f.smallest_subnormal, -f.smallest_subnormal,
+                            2**31, 2**31 - 1, -2**31, 2**32, 2**63, -2.0**63, 2.0**64, 1.5, -1.5, 3e9, -3e9], dt)
+    where = rng.random(n) < 0.35
+    x[where] = rng.choice(special, where.sum())
+    return x
+
+
+def monoid_cases():
+    """Every monoid with each dtype that it has."""
+    for m in ("sum", "prod", "max", "min", "argmax", "argmin"):
+        for d in ALL:
+            if not (d == "bool" and m in ("sum", "prod")):
+                yield m, d
+    yield from (("any", "bool"), ("all", "bool"))
+    yield from ((m, d) for m in ("sum2", "moments") for d in FLOATS)

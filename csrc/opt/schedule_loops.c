@@ -267,8 +267,7 @@ int choose_lanes(const Lower *l, bool rows)
     if (l->gp->reduced && !rows && l->survey->ops <= 30 && most >= 4 * native) return floor_pow2(most < KERNEL_MAX_LANES ? most : KERNEL_MAX_LANES, native * column_vectors(l));
     int times = registers(l);
     if (l->survey->chain > 2) times = 4;                       /* a binary search: the loads wait for each other, other lanes do not */
-    if (rows && l->survey->ops <= 30 && extent >= 1024) times = 4;
-    if (rows && l->survey->ops <= 8 && extent >= 2048 && only_sum(l)) times = 8;    /* short chains of additions round less */
+    if (rows && l->survey->ops <= 30 && extent >= 1024) times = l->survey->ops <= 8 && only_sum(l) ? 8 : 4;    /* short chains of additions round less */
     int lanes = native * times;
     return lanes > 128 ? 128 : lanes;
 }

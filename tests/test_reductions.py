@@ -1,5 +1,6 @@
 """Reductions and scans: axes, dtypes, sizes around every block, ties and NaN, accuracy, and bits that do not depend on the run."""
 import math
+import re
 
 import numpy as np
 import pytest
@@ -159,6 +160,13 @@ def test_errors_of_few_terms_beside_numpys(dtype, how):
             exact = x.astype(np.longdouble).sum(1)
             mine, pairwise = (float(np.sqrt(np.mean(np.square(sums - exact)))) for sums in (jitted(layout(x)), x.sum(1)))
             assert mine <= 1.1 * pairwise, n
+
+
+@pytest.mark.parametrize("f", [lambda x: x.sum((0, 2)), lambda x: x[:, :, 0].max(0), lambda x: x[:, ::2, 1].sum(0)])
+def test_strided_columns_are_few_vectors(f):
+    """Each lane is a load of its own there: 256 lanes of them took seconds to compile."""
+    lanes = re.findall(r"lanes=(\d+)", pyxla.jit(f).lower(sample((6, 4000, 4), "float32")).compile().as_text())
+    assert lanes and max(map(int, lanes)) <= 64
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -264,7 +264,8 @@ int choose_lanes(const Lower *l, bool rows)
     if (l->gp->scan && is_strided(l)) return native < SCAN_ROWS ? native : SCAN_ROWS;
     if (extent < 4 * native) return native;
     int64_t most = comes_from_afar(l) ? extent : extent / 4;
-    if (l->gp->reduced && !rows && l->survey->ops <= 30 && most >= 4 * native) return floor_pow2(most < KERNEL_MAX_LANES ? most : KERNEL_MAX_LANES, native * column_vectors(l));
+    bool columns = l->gp->reduced && !rows && l->survey->ops <= 30 && !is_strided(l);    /* loads of single elements compile slowly, and stream no better */
+    if (columns && most >= 4 * native) return floor_pow2(most < KERNEL_MAX_LANES ? most : KERNEL_MAX_LANES, native * column_vectors(l));
     int times = registers(l);
     if (l->survey->chain > 2) times = 4;                       /* a binary search: the loads wait for each other, other lanes do not */
     if (rows && l->survey->ops <= 30 && extent >= 1024) times = l->survey->ops <= 8 && only_sum(l) ? 8 : 4;    /* short chains of additions round less */

@@ -175,14 +175,31 @@ def putmask(a, /, mask, values):
 @implements(np.unravel_index)
 def unravel_index(indices, shape, order="C"):
     shape = tuple(index(n) for n in shape) if isinstance(shape, (tuple, list)) else (index(shape),)
-    indices = integers(indices)
-    n = count(shape)
+    indices = listed(indices)
+    n = addressable(shape)
+    if not shape and indices.ndim:
+        raise ValueError("multiple indices are not supported for 0d arrays")
     if indices.size and n == 0:
         raise ValueError("indices must be integral: the provided empty sequence was inferred as float.")
     flat = checked(indices, n)
     parts = unravelled(flat, shape if order == "C" else shape[::-1])
     parts = parts if order == "C" else parts[::-1]
     return tuple(scalar(_core.copy(p)) for p in parts)
+
+
+def listed(indices):
+    """Indices as integers; NumPy takes an empty list for one of floats."""
+    if isinstance(indices, (list, tuple)) and not indices:
+        raise TypeError("indices must be integral: the provided empty sequence was inferred as float.")
+    return integers(indices)
+
+
+def addressable(shape):
+    """The number of elements, as far as there are int64 numbers for them."""
+    n = count(shape)
+    if n > np.iinfo(np.int64).max:
+        raise ValueError("dimensions are too large; arrays and shapes with a total size greater than 'intp' are not supported.")
+    return n
 
 
 def checked(indices, n):
@@ -196,7 +213,8 @@ def checked(indices, n):
 @implements(np.ravel_multi_index)
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     dims = tuple(index(n) for n in dims) if isinstance(dims, (tuple, list)) else (index(dims),)
-    parts = [integers(p) for p in multi_index]
+    addressable(dims)
+    parts = [listed(p) for p in multi_index]
     if len(parts) != len(dims):
         raise ValueError(f"parameter multi_index must be a sequence of length {len(dims)}")
     modes = (mode,) * len(dims) if isinstance(mode, str) else tuple(mode)

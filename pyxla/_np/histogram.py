@@ -56,7 +56,9 @@ def bin_edges(a, bins, range):
     first, last = outer_edges(a, range)
     dtype = result_type(*((first, last) if range is None else range), a)    # Python's numbers yield
     dtype = np.dtype(np.float64) if not isinstance(dtype, np.dtype) or dtype.kind in "iub" else dtype
-    return array(np.linspace(first, last, n + 1, dtype=dtype), dtype), (first, last, n)
+    edges = array(np.linspace(first, last, n + 1, dtype=dtype), dtype)
+    _core.check(np.all(np.less(edges[:-1], edges[1:])), "value", f"Too many bins for data range. Cannot create {n} finite-sized bins.")
+    return edges, (first, last, n)
 
 
 # ---- bins given by the name of a rule: NumPy's own, which decides on their number when the function runs ----

@@ -29,6 +29,7 @@ from ._effects import Effects, draws, generator_of, global_generators, refuse_ra
 
 OBJECT, LEAF, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, WEAK, TYPE, CLASS, FUNCTION, ITEMS, PROBE, CALL, ARRAY = range(15)
 LIMIT = 20_000
+PLAIN = {OBJECT, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, TYPE, CLASS, FUNCTION, ITEMS}      # steps that tell all that the walk went by
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ufunc, type(Ellipsis), range, slice)
 NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace", "_thread._local")
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
@@ -230,6 +231,7 @@ class Walk:
         self.generators = []            # of random numbers, that may be drawn from
         self.named = set()              # globals that the code mentions
         self.libraries = False          # code that was installed is called
+        self.imports = False            # or modules of any kind are imported: the walk went by what is no step
         self.modules = []               # of Python's own and NumPy's, in which settings are looked for
         self.tellers = _settings.tellers()
         self.loggers, self.named_things, self.decimal = [], [], False
@@ -301,6 +303,7 @@ class Walk:
             self.loggers += [logging.root] if value is logging else []
             if not foreign(value.__name__):
                 self.libraries |= library(value.__name__)
+                self.imports |= library(value.__name__)
                 self.waiting.append((None if library(value.__name__) else self.root(value), value))
             elif value is os and ENVIRONMENT & self.attributes:
                 self.visit(None, os.environ)
@@ -446,7 +449,7 @@ class Walk:
         for name in ("__wrapped__", "registry"):        # the latter of functools.singledispatch
             self.visit(None, f.__dict__.get(name))
         if library(f.__module__) and not foreign(home):
-            self.libraries = True
+            self.libraries = self.imports = True
             self.globals_of_library(f, names)
             return
         step = self.root(f)
@@ -501,6 +504,7 @@ class Walk:
     def imported(self, f, names):
         """Modules that the function itself imports, with those that hold them."""
         package = f.__globals__.get("__package__") or ""
+        self.imports |= bool(names.modules)
         while names.modules:
             for name in names.modules:
                 full = f"{package}.{name}".strip(".") if package else name
@@ -628,7 +632,8 @@ def lookup(cls, name):
 
 
 def steps(function, leaves):
-    """The list of (kind, parent step, key[, what is there now]) for csrc/py/capture.c, and the Effects to check after the trace."""
+    """The list of (kind, parent step, key[, what is there now]) for csrc/py/capture.c, the Effects to check after the trace, and the walk
+    if another one would find the same as long as its steps hold (None: it might not)."""
     if draws(function):
         refuse_random(getattr(function, "__name__", "the function"))
     walk = Walk()
@@ -641,7 +646,19 @@ def steps(function, leaves):
         elif not isinstance(leaf, CONSTANTS) and not hasattr(type(leaf), "__array_ufunc__"):
             walk.visit(walk.add(LEAF, k, None), leaf)
     walk.finish()
-    return walk.steps, Effects(walk.arrays.values(), walk.generators + global_generators() * walk.libraries, walk.iterators, walk)
+    effects = Effects(walk.arrays.values(), walk.generators + global_generators() * walk.libraries, walk.iterators, walk)
+    return walk.steps, effects, walk if type(function) is types.FunctionType and repeats(walk, leaves) else None
+
+
+def repeats(walk, leaves):
+    """Whether the steps of a walk are all that it went by."""
+    return not (walk.imports or walk.generators or walk.iterators or any(isinstance(leaf, str) for leaf in leaves)
+                or {step[0] for step in walk.steps} - PLAIN)
+
+
+def steps_again(walk):
+    """As steps(), of a walk whose steps still hold."""
+    return walk.steps, Effects(walk.arrays.values(), (), (), walk), walk
 
 
 def shown_guards():

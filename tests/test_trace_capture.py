@@ -1,5 +1,6 @@
 """Captured state is never frozen: numbers, functions and objects are guards, arrays are read at every call."""
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -176,3 +177,87 @@ def test_array_changed_by_numpy_behind_the_trace():
 
     with pytest.raises(pyxla.TraceError, match="changed"):
         pyxla.jit(f)(X)
+
+
+class Settings:
+    scale = 2.0
+    __slots__ = ("shift", "__dict__")
+
+
+SETTINGS = Settings()
+MINE = types.ModuleType("mine")
+
+
+def changes():
+    """(function, what changes it): with what is found by a walk that later traces take over."""
+    global K, W, helper
+    cell, old = 1.0, helper
+
+    def set_global(name, value):
+        globals()[name] = value
+
+    def set_cell(value):
+        nonlocal cell
+        cell = value
+
+    return {
+        "global": (lambda x: x * K, lambda: set_global("K", K + 1)), "array": (lambda x: x * W[0], lambda: set_global("W", np.full(4, 9.0))),
+        "elements": (lambda x: x * W[0], lambda: W.__setitem__(0, 7.0)), "cell": (lambda x: x * cell, lambda: set_cell(5.0)),
+        "function": (lambda x: helper(x), lambda: set_global("helper", lambda x: x - 1 if helper is not old else x)),
+        "code": (lambda x: helper(x), lambda: setattr(helper, "__code__", (lambda x: x * 3).__code__)),
+        "item": (lambda x: x * CONFIG["deep"]["list"][1], lambda: CONFIG["deep"]["list"].__setitem__(1, 4.0)),
+        "class": (lambda x: x * SETTINGS.scale, lambda: setattr(Settings, "scale", 6.0)), "own": (lambda x: x * SETTINGS.scale, lambda: setattr(SETTINGS, "scale", 8.0)),
+        "slot": (lambda x: x * getattr(SETTINGS, "shift", 1.0), lambda: setattr(SETTINGS, "shift", 3.0)),
+        "missing": (lambda x: x * globals().get("NOT_THERE", 1.0), lambda: set_global("NOT_THERE", 2.0)),
+        "module": (lambda x: x * MINE.some if hasattr(MINE, "some") else x, lambda: setattr(MINE, "some", 3.0)),
+        "text": (lambda x: x * getattr(SETTINGS, "-".join("ab"), 1.0), lambda: setattr(SETTINGS, "a-b", 3.0)),
+    }
+
+
+@pytest.fixture
+def put_back(monkeypatch):
+    for name in ("K", "W", "helper"):
+        monkeypatch.setitem(globals(), name, globals()[name])
+    mine, code, config, scale = helper, helper.__code__, list(CONFIG["deep"]["list"]), Settings.scale
+    yield
+    mine.__code__, CONFIG["deep"]["list"][:], Settings.scale = code, config, scale
+    globals().pop("NOT_THERE", None)
+    vars(MINE).pop("some", None)
+    vars(SETTINGS).clear()
+    if hasattr(SETTINGS, "shift"):
+        del SETTINGS.shift
+
+
+@pytest.mark.parametrize("what", changes())
+def test_what_changes_between_shapes(what, put_back):
+    """A trace takes over what the one before found, as long as it holds; its own guards are as complete."""
+    f, change = changes()[what]
+    g = pyxla.jit(f)
+    shapes = [np.arange(float(n)) for n in range(2, 8)]
+    for x in shapes[:3]:
+        np.testing.assert_array_equal(g(x), f(x))
+    change()
+    for x in (*shapes[:5], shapes[0]):
+        np.testing.assert_array_equal(g(x), f(x))
+    change()
+    for x in shapes:
+        np.testing.assert_array_equal(g(x), f(x))
+
+
+def test_a_new_shape_looks_for_nothing_again(monkeypatch):
+    from pyxla import _capture
+    walks = []
+
+    class Counted(_capture.Walk):
+        def __init__(self):
+            walks.append(self)
+            super().__init__()
+
+    monkeypatch.setattr(_capture, "Walk", Counted)
+    f, g = pyxla.jit(lambda x: helper(x) * W[0]), pyxla.jit(lambda x, name: x + len(name))
+    for n in range(1, 6):
+        f(np.ones(n))
+    assert len(walks) == 1 and f.cache_info().traces == 5
+    for n in range(1, 4):
+        g(np.ones(n), "text")                    # names of attributes may be in it
+    assert len(walks) == 4

@@ -1,29 +1,89 @@
 /* Captured state: what the function's code can read besides its arguments. pyxla/_capture.py finds it, an entry checks it. */
 #include "py/capture.h"
 #include "py/error.h"
+#include "py/state.h"
 #include "py/tracer.h"
+
+/* Whether a leaf has nothing to walk to: an array, or a number. */
+static bool is_plain_leaf(PyObject *leaf)
+{
+    return !leaf || leaf == Py_None || PyArray_CheckExact(leaf) || PyFloat_CheckExact(leaf) || PyLong_CheckExact(leaf) || PyBool_Check(leaf);
+}
+
+/* The walk of an earlier trace, if its steps still hold (a new reference); NULL without an exception: there is none. It is out of `w` meanwhile, since what is asked
+ * here may run others' code. */
+static PyObject *walked_before(Watched *w, PyObject *const *leaves, int n)
+{
+    for (int k = 0; k < n; k++)
+        if (!is_plain_leaf(leaves[k]))
+            return NULL;
+    if (!w->walk)
+        return NULL;
+    Watched mine = *w;
+    *w = (Watched){0};
+    int holds = steps_check(&mine.steps, NULL, NULL);
+    PyErr_Clear();
+    PyObject *walk = holds == 1 ? Py_NewRef(mine.walk) : NULL;
+    if (walk && !w->walk)
+        *w = mine;
+    else
+        watched_clear(&mine);
+    return walk;
+}
+
+static void remember_walk(Watched *w, PyObject *walk, PyObject *steps)
+{
+    Watched mine = {.walk = walk == Py_None ? NULL : Py_NewRef(walk)};
+    if (mine.walk && !steps_add(&mine.steps, steps)) {
+        PyErr_Clear();
+        watched_clear(&mine);
+    }
+    Watched old = *w;
+    *w = mine;
+    watched_clear(&old);
+}
+
+/* (steps, effects, walk) of the function, or of an earlier walk; a new reference. */
+static PyObject *find_steps(PyObject *function, PyObject *walk, PyObject *const *leaves, int n)
+{
+    PyObject *find = walk ? state_import(&state.steps_again, "pyxla._capture", "steps_again") : state_import(&state.steps, "pyxla._capture", "steps");
+    if (!find || walk)
+        return find ? PyObject_CallOneArg(find, walk) : NULL;
+    PyObject *tuple = PyTuple_New(n);
+    for (int k = 0; tuple && k < n; k++)
+        PyTuple_SET_ITEM(tuple, k, Py_NewRef(leaves[k] ? leaves[k] : Py_None));
+    PyObject *found = tuple ? PyObject_CallFunctionObjArgs(find, function, tuple, NULL) : NULL;
+    Py_XDECREF(tuple);
+    return found;
+}
 
 bool trace_watch(Trace *t, PyObject *function, PyObject *const *leaves, int n)
 {
-    static PyObject *find;
-    if (!find) {
-        PyObject *module = PyImport_ImportModule("pyxla._capture");
-        find = module ? PyObject_GetAttrString(module, "steps") : NULL;
-        Py_XDECREF(module);
-        if (!find)
-            return false;
-    }
-    PyObject *tuple = PyTuple_New(n), *found = NULL, *steps, *effects;
-    for (int k = 0; tuple && k < n; k++)
-        PyTuple_SET_ITEM(tuple, k, Py_NewRef(leaves[k] ? leaves[k] : Py_None));
-    if (tuple)
-        found = PyObject_CallFunctionObjArgs(find, function, tuple, NULL);
-    bool ok = found && PyArg_ParseTuple(found, "OO", &steps, &effects) && guard_steps(t->guards, steps);
+    Watched *w = t->options.watched;
+    t->options.watched = NULL;
+    PyObject *before = w ? walked_before(w, leaves, n) : NULL, *found = find_steps(function, before, leaves, n), *steps, *effects, *walk;
+    bool ok = found && PyArg_ParseTuple(found, "OOO", &steps, &effects, &walk) && guard_steps(t->guards, steps);
     if (ok)
         t->priv->effects = Py_NewRef(effects);
-    Py_XDECREF(tuple);
+    if (ok && w && !before)
+        remember_walk(w, walk, steps);
+    Py_XDECREF(before);
     Py_XDECREF(found);
     return ok;
+}
+
+void watched_clear(Watched *w)
+{
+    Watched old = *w;
+    *w = (Watched){0};
+    Py_XDECREF(old.walk);
+    steps_clear(&old.steps);
+}
+
+int watched_traverse(const Watched *w, visitproc visit, void *arg)
+{
+    Py_VISIT(w->walk);
+    return steps_traverse(&w->steps, visit, arg);
 }
 
 /* ---- the list ---- */

@@ -33,6 +33,13 @@ typedef struct {
 
 typedef struct { Step *at; int n; } Steps;
 
+/* What the latest trace of a function found it can reach, while its steps hold: the next trace does not look again. walk: a
+ * pyxla._capture.Walk, NULL: nothing that may be used so. */
+typedef struct Watched { PyObject *walk; Steps steps; } Watched;
+
+void watched_clear(Watched *w);
+int watched_traverse(const Watched *w, visitproc visit, void *arg);
+
 /* The same immutable value: same type, equal, floats by their bits. Objects of other types only if identical. -1: an exception. */
 int same_value(PyObject *a, PyObject *b);
 

@@ -145,6 +145,7 @@ static Entry *trace_entry(Call *c, const Record *r, const Entry *variant, uint32
     Jit *jit = c->jit;
     PyObject *why = c->wrong.why ? Py_NewRef(c->wrong.why) : variant ? broken_guard(c, variant, r) : NULL;
     TraceOptions options = jit->options;
+    options.watched = &jit->watched;
     options.flip = c->wrong.flip;
     Entry *e = warn_guards(jit, variants, why)
              ? entry_make(jit->fn, jit->text, &jit->signature, r, &c->binding, &options, &jit->costs) : NULL;

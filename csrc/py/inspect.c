@@ -311,6 +311,7 @@ static PyObject *trace_only(PyObject *self, PyObject *const *args, Py_ssize_t na
     r.abstract = true;
     if (call_record(&c, &r) && call_lent(&c, &r) && call_bind(&c)) {
         TraceOptions options = jit->options;
+        options.watched = &jit->watched;
         options.abstract = r.shapes;
         Entry *e = entry_make(jit->fn, jit->text, &jit->signature, &r, &c.binding, &options, &jit->costs);
         if (e) {

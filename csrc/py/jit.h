@@ -3,6 +3,7 @@
  * A call goes record -> last Bound? -> cache -> miss (dispatch.c), then run.c. Everything here is touched under the GIL only;
  * whatever may run Python code (guards, static equality, tracing) may change the cache, so `version` is compared afterwards. */
 #pragma once
+#include "py/capture.h"
 #include "py/entry.h"
 
 enum { CACHE_BUCKETS = 64, MAX_ENTRIES = 256, GUARD_WARNING = 8, MAX_WRONG = 64 };
@@ -40,6 +41,7 @@ typedef struct {
     double tune;                  /* seconds for which new plans are tuned, 0: they are not */
     bool tuning;                  /* this is being done */
     Cache cache;
+    Watched watched;
     uint64_t hits, misses, traces;
     Costs costs;
 } Jit;

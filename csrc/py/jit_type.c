@@ -87,6 +87,8 @@ static int jit_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(jit->fn);
     Py_VISIT(jit->dict);
     int r = signature_traverse(&jit->signature, visit, arg);
+    if (!r)
+        r = watched_traverse(&jit->watched, visit, arg);
     return r ? r : cache_traverse(&jit->cache, visit, arg);
 }
 
@@ -94,6 +96,7 @@ static int jit_clear(PyObject *self)
 {
     Jit *jit = (Jit *)self;
     cache_clear(&jit->cache);
+    watched_clear(&jit->watched);
     Py_CLEAR(jit->dict);
     return 0;
 }
@@ -209,6 +212,7 @@ static PyObject *jit_cache_clear(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     Jit *jit = (Jit *)self;
     cache_clear(&jit->cache);
+    watched_clear(&jit->watched);
     jit->hits = jit->misses = jit->traces = 0;
     jit->costs = (Costs){0};
     jit->warned = false;

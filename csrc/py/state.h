@@ -38,6 +38,8 @@
     X(cached_guards) \
     X(shown_guards)       /* lazy: pyxla._capture.shown_guards */ \
     X(identity_read)      /* lazy: pyxla._effects.identity_read */ \
+    X(steps)              /* lazy: pyxla._capture.steps */ \
+    X(steps_again)        /* lazy: pyxla._capture.steps_again */ \
     X(world_read)         /* lazy: pyxla._effects.world_read */ \
     X(result_check)       /* lazy: pyxla._results.check, .key */ \
     X(result_key) \

@@ -66,8 +66,9 @@ typedef struct {
     PyObject *object;           /* OBJECT */
 } TraceResult;
 
-/* mode: MODE_ bits of the nodes; abstract: arguments may be ShapeDtypes, which have no values; flip: assumptions whose value shall be the other one. */
-typedef struct { uint8_t mode; Py_ssize_t op_limit; bool abstract; uint32_t flip; } TraceOptions;
+/* mode: MODE_ bits of the nodes; abstract: arguments may be ShapeDtypes, which have no values; flip: assumptions whose value shall be the other one;
+ * watched: of the function, read and filled by trace_watch(). */
+typedef struct { uint8_t mode; Py_ssize_t op_limit; bool abstract; uint32_t flip; struct Watched *watched; } TraceOptions;
 
 #define NAN_MESSAGE "an operation made a NaN of operands without one"
 

@@ -31,6 +31,13 @@ def squares(np, dtype):
         yield f"{n}", n**3, (n, n), (n, n), lambda a, b: a @ b
 
 
+def squares_at_once(np, dtype):
+    """Squares without the call's share: as many in one call as leave operands and results in the second cache."""
+    for n in (n for n in SQUARES if 8 <= n <= 128):
+        count = max(1, 100_000 // n**2)
+        yield f"{count} of {n}", count * n**3, (count, n, n), (count, n, n), lambda a, b: a @ b
+
+
 def transposed(np, dtype):
     for n in (64, 128, 256, 512, 1024, 2048):
         yield f"A B^T {n}", n**3, (n, n), (n, n), lambda a, b: a @ b.T
@@ -100,7 +107,7 @@ def two_threads(np, pyxla, cores, options):
     pyxla.set_num_threads(None)
 
 
-TABLES = {"squares": squares, "transposed": transposed, "thin": thin, "vectors": vectors, "batches": batches}
+TABLES = {"squares": squares, "at-once": squares_at_once, "transposed": transposed, "thin": thin, "vectors": vectors, "batches": batches}
 
 
 def best_times(calls, seconds):

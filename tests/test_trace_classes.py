@@ -1,4 +1,5 @@
 """While a function is traced, `isinstance` and `__class__` say what they say when it is not."""
+import collections.abc
 import functools
 import numbers
 
@@ -31,6 +32,40 @@ def test_a_branch_by_class_is_the_one_of_numpy():
         return (x * x).sum()
     for x in (np.arange(3.0), np.float64(2), 2.0):
         assert pyxla.jit(norm)(x) == norm(x)
+
+
+CONTAINERS = [getattr(collections.abc, name) for name in ("Iterable", "Sized", "Container", "Collection", "Sequence", "Mapping", "Hashable", "Callable", "Iterator", "Reversible")]
+PROTOCOLS = """__len__ __iter__ __contains__ __getitem__ __setitem__ __delitem__ __index__ __complex__ __round__ __floor__ __trunc__ __matmul__ __iadd__ __hash__ __call__ __next__
+    shape dtype ndim T dot partition tolist keys append""".split()
+
+
+@pytest.mark.parametrize("x", VALUES, ids=lambda x: type(x).__name__)
+def test_protocols_are_those_of_the_value(x):
+    """Such as of containers, which NumPy's scalars and Python's numbers are not, though tracers have a length and are iterated over."""
+    def protocols(x):
+        return [isinstance(x, c) for c in CONTAINERS] + [hasattr(x, name) for name in PROTOCOLS]
+    assert pyxla.jit(protocols)(x) == protocols(x)
+
+
+def test_what_pyxla_lacks_is_not_denied():
+    with pytest.raises(pyxla.UnsupportedError, match=r"ndarray.is_integer is not supported"):
+        pyxla.jit(lambda x: x * 2 if hasattr(x[0], "is_integer") else x)(np.ones(3))
+
+
+def test_slots_without_names_still_work():
+    def f(x):
+        return [len(x), list(x)[1], 2 in range(3), x.__len__(), x.__iter__(), x.__contains__, x[1:].__getitem__(0)][:4]
+    assert pyxla.jit(f)(np.arange(3)) == f(np.arange(3))
+
+
+@pytest.mark.parametrize("sequence", [[1, 2], (1, 2)], ids=["list", "tuple"])
+@pytest.mark.parametrize("x", [np.array([2, 3]), np.array([True]), np.array([2.5])], ids=lambda x: x.dtype.name)
+def test_a_list_times_a_numpy_scalar_is_repeated(sequence, x):
+    """And times an array it is an array."""
+    for f in (lambda x: sequence * x[0], lambda x: x[0] * sequence, lambda x: np.concatenate([[0], sequence * x[0]])):
+        with pytest.raises(pyxla.TraceError, match="a value that is known only when the compiled function runs"):
+            pyxla.jit(f)(x)
+    np.testing.assert_array_equal(pyxla.jit(lambda x: sequence * x[0, ...])(x), sequence * x[0, ...], strict=True)
 
 
 def test_singledispatch():

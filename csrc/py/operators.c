@@ -13,10 +13,17 @@ static bool meets_extent(PyObject *a, PyObject *b)
     return python_scalar(a) && is_extent(b);
 }
 
+/* Whether a list or tuple meets a NumPy scalar: times one it is repeated, so Python asks for the number. */
+static bool repeats(PyObject *a, PyObject *b)
+{
+    PyObject *list = is_tracer(a) ? b : a, *times = is_tracer(a) ? a : b;
+    return (PyList_Check(list) || PyTuple_Check(list)) && ((Tracer *)times)->kind == TRACER_NUMPY_SCALAR;
+}
+
 #define BINARY(name, scalar) \
     static PyObject *op_##name(PyObject *a, PyObject *b) \
     { \
-        if (meets_extent(a, b)) \
+        if (meets_extent(a, b) || (UF_##name == UF_multiply && repeats(a, b))) \
             Py_RETURN_NOTIMPLEMENTED; \
         return python_scalar(a) && python_scalar(b) ? scalar_operate(scalar, a, b, NULL) : ufunc_binary(UF_##name, a, b); \
     } \

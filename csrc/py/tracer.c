@@ -354,29 +354,71 @@ static bool special_name(PyObject *name)
     return s && !strncmp(s, "__", 2);
 }
 
+/* What NumPy has and pyxla has not is no AttributeError: hasattr() shall not say that there is none. */
 static void no_attribute(Tracer *x, PyObject *name)
 {
+    PyObject *class = get_class((PyObject *)x, NULL);
+    bool numpys = class && !special_name(name) && PyObject_HasAttr(class, name);
+    Py_XDECREF(class);
+    if (numpys) {
+        refuse_attribute(x, PyUnicode_AsUTF8(name), "use a function of numpy, or compute this outside of the jitted function");
+        return;
+    }
     Text text = {0};
     describe_object(&text, (PyObject *)x, 0);
     PyErr_Format(PyExc_AttributeError, "'numpy.ndarray' object has no attribute '%U', or pyxla has none, in ndarray.%U(%s)", name, name, text.at ? text.at : "");
     text_free(&text);
 }
 
-/* Whether a name is of the protocol of containers, which Python's numbers do not have. */
-static bool container_name(PyObject *name)
+/* Names that not all that a tracer stands for has, though each tracer has them: of arrays, NumPy's scalars and Python's numbers each its own.
+ * hasattr() says of these what it says when the function is not traced. The first ones have slots, which is enough for Python: in the type's
+ * dictionary isinstance(x, Iterable) and the like would see them, so they stand in slot_methods. */
+static const char *const partial_names[] = {"__len__", "__iter__", "__contains__", "__setitem__", "__delitem__", "__index__", "__getitem__", "__complex__", "__round__", "__floor__", "__ceil__",
+                                            "__trunc__", "__matmul__", "__rmatmul__", "__imatmul__", "__iadd__", "mT", "dot", "partition", "argpartition"};
+enum { PARTIAL_COUNT = sizeof partial_names / sizeof *partial_names, PARTIAL_SLOTS = 6 };
+static PyObject *slot_methods;
+
+static bool is_partial(PyObject *name)
 {
-    static const char *const names[] = {"__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__contains__", "__reversed__"};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (PyUnicode_CompareWithASCIIString(name, names[k]) == 0)
+    for (size_t k = 0; k < PARTIAL_COUNT; k++)
+        if (PyUnicode_CompareWithASCIIString(name, partial_names[k]) == 0)
             return true;
     return false;
 }
 
+/* Moves the methods of the first names from the type's dictionary; `__hash__`, which arrays do not have, is none there. */
+static bool hide_slots(void)
+{
+    bool ok = (slot_methods = PyDict_New()) != NULL;
+    for (size_t k = 0; ok && k < PARTIAL_SLOTS; k++) {
+        PyObject *method = PyDict_GetItemString(tracer_type->tp_dict, partial_names[k]);
+        ok = method && PyDict_SetItemString(slot_methods, partial_names[k], method) == 0 && PyDict_DelItemString(tracer_type->tp_dict, partial_names[k]) == 0;
+    }
+    ok = ok && PyDict_SetItemString(tracer_type->tp_dict, "__hash__", Py_None) == 0;
+    PyType_Modified(tracer_type);
+    return ok;
+}
+
+/* A partial name's attribute, or NULL: with an exception if what stands here when the function is not traced has none. */
+static PyObject *partial_attribute(PyObject *self, PyObject *name)
+{
+    PyObject *class = get_class(self, NULL), *r = NULL;
+    if (class && class != (PyObject *)tracer_type && !PyObject_HasAttr(class, name))
+        PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", ((PyTypeObject *)class)->tp_name, name);
+    else if (class) {
+        PyObject *method = PyDict_GetItemWithError(slot_methods, name);
+        r = method ? PyObject_CallMethod(method, "__get__", "O", self) : NULL;
+    }
+    Py_XDECREF(class);
+    return r;
+}
+
 static PyObject *tracer_getattro(PyObject *self, PyObject *name)
 {
-    if (((Tracer *)self)->kind == TRACER_PYTHON_SCALAR && special_name(name) && container_name(name))
-        return number_attribute((Tracer *)self, name);
-    PyObject *r = PyObject_GenericGetAttr(self, name);
+    PyObject *r = is_partial(name) ? partial_attribute(self, name) : NULL;
+    if (r || PyErr_Occurred())
+        return r;
+    r = PyObject_GenericGetAttr(self, name);
     if (r || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return r;
     Tracer *x = (Tracer *)self;
@@ -643,7 +685,7 @@ static bool make_type(PyObject *module)
     while (operator_slots[k++].slot);
     PyType_Spec spec = {"pyxla._core.Tracer", sizeof(Tracer), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE, slots};
     tracer_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return tracer_type && PyModule_AddObjectRef(module, "Tracer", (PyObject *)tracer_type) == 0;
+    return tracer_type && hide_slots() && PyModule_AddObjectRef(module, "Tracer", (PyObject *)tracer_type) == 0;
 }
 
 static bool add_dict(PyObject *module, const char *name, PyObject **dict)

@@ -13,7 +13,7 @@ array([1., 1., 1.])
 `help(pyxla.jit)` has the options; docs/user_guide.md has everything else.
 """
 
-from . import _core, nn, xp
+from . import _core, _originals, nn, xp  # noqa: F401
 from ._api import (
     ShapeDtype,
     clear_kernels,

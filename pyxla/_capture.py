@@ -10,8 +10,10 @@ import ctypes
 import dis
 import enum
 import functools
+import gc
 import io
 import logging
+import mmap
 import operator
 import os
 import sys
@@ -25,29 +27,34 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from . import _core, _settings
-from ._effects import Effects, draws, generator_of, global_generators, refuse_random
+from ._effects import Effects, draws, generator_of, global_generators, refuse_random, state_parts
 
-OBJECT, LEAF, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, WEAK, TYPE, CLASS, FUNCTION, ITEMS, PROBE, CALL, ARRAY = range(15)
+OBJECT, LEAF, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, WEAK, TYPE, CLASS, FUNCTION, ITEMS, PROBE, CALL, ARRAY, NAMES = range(16)
 LIMIT = 20_000
-PLAIN = {OBJECT, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, TYPE, CLASS, FUNCTION, ITEMS}      # steps that tell all that the walk went by
+PLAIN = {OBJECT, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, TYPE, CLASS, FUNCTION, ITEMS, NAMES}      # steps that tell all that the walk went by
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ufunc, type(Ellipsis), range, slice)
 NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace", "_thread._local")
+METHODS = (types.FunctionType, staticmethod, classmethod)
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 MISSING = object()
-ENVIRONMENT = {"environ", "environb", "getenv", "getenvb", "expandvars"}
-HEADER = {"flags", "strides", "shape", "ndim", "size", "nbytes", "itemsize", "base", "dtype", "resize", "ctypes", "__array_interface__",
-          "__len__"}
-# Names that ask for variables or attributes by a computed name, those that ask whether there is one, those that read an array's memory.
+ENVIRONMENT = {"environ", "environb", "getenv", "getenvb", "expandvars", "expanduser"}
+HEADER = {"isfortran", "flags", "strides", "shape", "ndim", "size", "nbytes", "itemsize", "base", "dtype", "resize", "ctypes",
+          "__array_interface__", "__len__"}
+# Names that ask for variables or attributes by a computed name, those that ask whether there is one, those that lead to an array's
+# memory by numbers or copy it, those that look at an iterator without advancing it, what changes for others' reasons in sys.
 VARIABLES = {"globals", "vars", "eval", "exec"}
 BY_NAME = VARIABLES | {"dir", "attrgetter", "__dict__", "__getattribute__", "inspect", "dataclasses"}
 CATCHES = {"AttributeError", "NameError", "Exception", "BaseException"}
+PEEKS = {"gi_frame", "gi_yieldfrom", "gi_running", "getgeneratorstate", "getgeneratorlocals", "length_hint", "__length_hint__",
+         "__reduce__", "repr"}
+PASSING = {"modules", "stdin", "stdout", "stderr", "last_exc", "last_type", "last_value", "last_traceback"}
 LOOKS_UP_MODULES = {"modules", "import_module", "__import__"}
-MEMORY = {"memoryview", "bytes", "bytearray", "struct", "ctypes", "array", "tobytes", "data", "__array_interface__", "hashlib", "pickle"}
+MEMORY = {"nditer", "nested_iters", "as_ctypes", "__array_interface__", "__array_struct__"}
 DATA = (int, float, str, list, dict, tuple, type(None))
 CLASS_NAMES = {"__name__", "__qualname__", "__module__", "__doc__"}
 LOADS = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_ATTR", "LOAD_CONST",
          "LOAD_SMALL_INT")
-_names = WeakKeyDictionary()
+_names, _inherited = WeakKeyDictionary(), WeakKeyDictionary()
 
 
 class Names:
@@ -59,7 +66,7 @@ class Names:
     def __init__(self, code):
         self.globals, self.cells, self.attributes, self.asked, self.modules = set(), set(), set(), set(), set()
         self.texts = set(strings(code.co_consts))
-        self.any = self.memory = False
+        self.any = self.memory = self.all_modules = False
         found = list(dis.get_instructions(code))
         for k, i in enumerate(found):
             self.add(i.opname, i.argval, found[k + 1:k + 12])
@@ -76,6 +83,7 @@ class Names:
                     mine |= theirs
                 self.any |= inner.any
                 self.memory |= inner.memory
+                self.all_modules |= inner.all_modules
         if LOOKS_UP_MODULES & (self.globals | self.attributes):
             self.modules |= self.texts
 
@@ -95,18 +103,31 @@ class Names:
             self.cells.add(name)
         elif op in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"):
             self.attributes.add(name)
+            self.all_modules |= name == "modules" and not asks_for_one(following)
         elif op == "IMPORT_NAME":
             self.modules.add(name)
         self.any |= op in ("MATCH_CLASS", "IMPORT_STAR")
 
 
+def simple(instructions):
+    return [i for i in instructions if i.opname not in ("PUSH_NULL", "CACHE", "EXTENDED_ARG")]
+
+
+def asks_for_one(instructions):
+    """Whether these instructions ask a dict for a constant key: d["a"], d.get("a"), "a" in d."""
+    first, *rest = simple(instructions)
+    if first.opname in ("LOAD_ATTR", "LOAD_METHOD") and first.argval == "get" or first.opname == "LOAD_CONST":
+        return bool(rest) and (rest[0].opname == "LOAD_CONST" or rest[0].opname.startswith("BINARY"))
+    return first.opname == "CONTAINS_OP"
+
+
 def constant_name(instructions):
     """The second argument of a call, getattr(a.b, "name", c), that these instructions begin; None: it is not as simple as that."""
-    rest = [i for i in instructions if i.opname not in ("PUSH_NULL", "CACHE", "EXTENDED_ARG")]
+    rest = simple(instructions)
     k = next((k for k, i in enumerate(rest) if i.opname not in LOADS), len(rest))
     constants = [i.argval for i in rest[1:k] if i.opname == "LOAD_CONST"]
-    simple = k < len(rest) and rest[k].opname.startswith(("PRECALL", "CALL")) and rest[0].opname != "LOAD_CONST" and constants
-    return constants[0] if simple and isinstance(constants[0], str) else None
+    a_call = k < len(rest) and rest[k].opname.startswith(("PRECALL", "CALL")) and rest[0].opname != "LOAD_CONST" and constants
+    return constants[0] if a_call and isinstance(constants[0], str) else None
 
 
 def strings(constants):
@@ -150,6 +171,18 @@ def library(module):
     found = sys.modules.get(module) if isinstance(module, str) else None
     file = getattr(found, "__dict__", {}).get("__file__") or ""         # a module's own __getattr__ is not asked
     return "site-packages" in file or "dist-packages" in file
+
+
+def inherited_names(cls):
+    """What methods that a class has of Python's own mention."""
+    found = _inherited.get(cls)
+    if found is None:
+        found = _inherited[cls] = set()
+        for k in cls.__mro__ if not foreign_class(cls) else ():
+            for v in k.__dict__.values() if k is not object and foreign_class(k) else ():
+                f = getattr(v, "fget", getattr(v, "__func__", v))
+                found |= set(f.__code__.co_names) if isinstance(f, types.FunctionType) else set()
+    return found
 
 
 def is_code(value):
@@ -228,8 +261,10 @@ class Walk:
         self.attributes, self.asked, self.texts, self.any, self.memory = set(), set(), set(), False, False
         self.arrays = {}                # numeric ones by id
         self.iterators = []             # and files, that may be advanced
+        self.files = []
         self.generators = []            # of random numbers, that may be drawn from
         self.named = set()              # globals that the code mentions
+        self.by_text = False            # modules are looked up by names
         self.libraries = False          # code that was installed is called
         self.imports = False            # or modules of any kind are imported: the walk went by what is no step
         self.modules = []               # of Python's own and NumPy's, in which settings are looked for
@@ -237,6 +272,7 @@ class Walk:
         self.loggers, self.named_things, self.decimal = [], [], False
         self.waiting = []               # (step, object) whose attributes are looked up when all names are known
         self.known = set()              # (id of object, attribute) that have steps
+        self.spaces = {}                # dicts of modules that are not the user's, with the names that are looked up there
 
     def add(self, kind, parent, key, *value):
         if len(self.steps) >= LIMIT:
@@ -253,12 +289,16 @@ class Walk:
 
     def visit(self, step, value):
         """Goes on from a value that a step leads to; None: a value that stays what it is."""
-        if isinstance(value, CONSTANTS) or id(value) in self.seen or _core.is_tracer(value):    # tracers: leaked ones
+        constant = isinstance(value, CONSTANTS) and foreign_class(type(value))
+        if constant or id(value) in self.seen or _core.is_tracer(value):                        # tracers: leaked ones
             if isinstance(value, str):
                 self.texts.add(value)
             elif isinstance(value, np.dtype) and value.names and id(value) not in self.seen:
                 self.seen[id(value)] = value
                 self.probe(step, value, _settings.field_names, ())
+            elif isinstance(value, (np.ufunc, np.void)) and id(value) not in self.seen:
+                self.seen[id(value)] = value
+                self.held_by(step, value)
             return
         self.seen[id(value)] = value
         self.decimal |= _settings.of_decimal(value)
@@ -271,12 +311,20 @@ class Walk:
         if generator_of(value) is not None:
             self.generators.append(generator_of(value))
             return
+        if isinstance(value, (io.IOBase, mmap.mmap)):
+            self.files.append(value)
         if type(value) in (io.BytesIO, io.StringIO) and not value.closed:
             self.probe(step, value, _settings.whole_buffer, ())
         if type(value) is np.flatiter:
             self.probe(None, value.base, array_bytes, ())
         if isinstance(value, Iterator) and foreign_class(type(value)) and type(value) not in PROXIES:
             self.iterators += [value] if not isinstance(value, io.IOBase) or not value.closed and value.readable() else []
+            return
+        if isinstance(value, (functools.partial, functools.partialmethod)):
+            step = self.root(value) if step is None else step
+            for name in ("func", "args", "keywords"):
+                part = getattr(value, name)
+                self.visit(self.add(ATTRIBUTE, step, name, part), part)
             return
         parts = self.parts(value)
         if parts is not None:
@@ -314,6 +362,14 @@ class Walk:
         else:
             self.instance(self.root(value) if step is None else step, value)
 
+    def held_by(self, step, value):
+        """What is behind numbers and functions of NumPy's: a ufunc's Python function, the memory that a record lies in."""
+        if isinstance(value, np.void):
+            self.probe(step, value, array_bytes, ())
+        for part in gc.get_referents(value) if isinstance(value, np.ufunc) else ():
+            if isinstance(part, (types.FunctionType, types.MethodType)):
+                self.visit(None, part)
+
     def settings(self):
         """Guards on what is no object's attribute: what functions of Python's own and NumPy's tell of the process."""
         named = self.attributes | self.named
@@ -329,23 +385,32 @@ class Walk:
                 self.probe(None, value, _settings.names_of, ())
             if "__subclasses__" in self.attributes and isinstance(value, type):
                 self.probe(None, value, _settings.subclasses, ())
+        for value in self.files if "tell" in named else ():
+            self.probe(None, value, _settings.position, ())
+
+    def hold(self, space, name):
+        """A guard on what a dict of a module has under a name. Of Python's own and NumPy's only what is not theirs is gone on from."""
+        value = space.get(name, MISSING)
+        self.spaces.setdefault(id(space), (space, {}))[1][name] = value
+        theirs = value if isinstance(value, (type, types.FunctionType, types.MethodType)) else type(value)
+        ours = value is not MISSING and (type(value) in (list, dict, set) or not foreign(theirs.__module__))
+        if ours or isinstance(value, types.ModuleType):
+            self.visit(None, value)
 
     def settings_of(self, module):
-        """What the code asks of a module of Python's own or NumPy's, besides functions and classes."""
-        for name in sorted(self.attributes & self.asked - sys.__dict__.keys()) if module is sys else ():
-            if (id(sys), name) not in self.known:
-                self.known.add((id(sys), name))
-                self.add(OWN, self.root(sys), name)
-        for name in sorted(self.attributes & module.__dict__.keys()):
-            value = module.__dict__[name]
+        """What the code asks of a module of Python's own or NumPy's."""
+        own = module.__dict__
+        for name in sorted(self.attributes & (own.keys() | self.asked) - PASSING):
+            value = own.get(name)
             if (id(module), name) in self.known:
                 continue
+            self.known.add((id(module), name))
             if id(value) in self.tellers:
-                self.known.add((id(module), name))
                 self.visit(None, value)
-            elif module is sys and type(value) in DATA and name != "modules" or module is warnings and name == "filters":
-                self.known.add((id(module), name))
+            if module is sys and type(value) in DATA or module is warnings and name == "filters":
                 self.visit(self.add(OWN, self.root(module), name, value), value)
+            else:
+                self.hold(own, name)
 
     def array(self, step, value):
         if type(value) is not np.ndarray and not value.dtype.hasobject:     # masked arrays and others compute while it is traced
@@ -387,8 +452,6 @@ class Walk:
             return value
         if isinstance(value, types.MethodType):
             return value.__func__, value.__self__
-        if isinstance(value, (functools.partial, functools.partialmethod)):
-            return value.func, *value.args, value.keywords
         if isinstance(value, (staticmethod, classmethod)):
             return (value.__func__,)
         if isinstance(value, property):
@@ -408,12 +471,16 @@ class Walk:
         if isinstance(value, logging.Logger):
             self.loggers.append(value)
         if isinstance(value, enum.Enum):
-            self.visit(None, value._value_)
+            self.visit(self.add(OWN, step, "_value_", value._value_), value._value_)
         if cls.__module__ == "decimal" and cls.__name__ == "Context":
             self.probe(step, value, _settings.own_decimal_context, ())
             return
         if isinstance(value, ctypes._Pointer):
             self.probe(step, value, _settings.pointed_to, ())
+        elif isinstance(value, BaseException):
+            self.probe(step, value, _settings.args_of, value.args)
+        elif isinstance(value, weakref.finalize):
+            self.probe(step, value, _settings.is_alive, ())
         elif foreign_class(cls) and "locked" in self.attributes and hasattr(value, "locked"):
             self.probe(step, value, _settings.is_locked, ())
         if has_memory(value):
@@ -458,20 +525,31 @@ class Walk:
             for part in (f.__defaults__, f.__kwdefaults__):
                 self.visit(None, part)
         self.waiting.append((step, f))
+        if "__annotations__" in self.attributes:
+            self.visit(None, f.__annotations__)
         self.asked |= names.asked
         self.any |= names.any
         self.named |= names.globals
         self.texts |= names.texts
         self.memory |= names.memory
+        if names.all_modules:
+            self.add(ITEMS, self.root(sys.modules), flat(sys.modules))
         self.imported(f, names)
         self.globals_of(f, names)
 
     def globals_of_library(self, f, names):
         for name in sorted(names.globals & f.__globals__.keys()):
-            value = f.__globals__[name]
             if (id(f.__globals__), name) not in self.known:
                 self.known.add((id(f.__globals__), name))
-                self.visit(None if is_code(value) else self.add(GLOBAL, self.root(f.__globals__), name, value), value)
+                self.of_library(f.__globals__, name)
+
+    def of_library(self, space, name):
+        value = space[name]
+        if is_code(value):
+            self.hold(space, name)
+            self.visit(None, value)
+        else:
+            self.visit(self.add(GLOBAL, self.root(space), name, value), value)
 
     def globals_of(self, f, names):
         if not names.globals:
@@ -483,6 +561,7 @@ class Walk:
             self.known.add((id(f.__globals__), name))
             if name not in f.__globals__:
                 self.add(GLOBAL, top, name)
+                self.hold(f.__builtins__, name)
                 continue
             value = f.__globals__[name]
             if draws(value) or value is np and "random" in names.attributes:
@@ -504,13 +583,17 @@ class Walk:
     def imported(self, f, names):
         """Modules that the function itself imports, with those that hold them."""
         package = f.__globals__.get("__package__") or ""
-        self.imports |= bool(names.modules)
+        self.by_text |= bool(LOOKS_UP_MODULES & (names.globals | names.attributes))
+        self.imports |= bool(names.modules) or self.by_text
         while names.modules:
             for name in names.modules:
                 full = f"{package}.{name}".strip(".") if package else name
                 for path in (name, full):
                     for k in range(path.count(".") + 1):
-                        module = sys.modules.get(path.rsplit(".", k)[0])
+                        held = path.rsplit(".", k)[0]
+                        module = sys.modules.get(held)
+                        if module or held in names.texts:
+                            self.hold(sys.modules, held)
                         self.libraries |= draws(module)
                         self.visit(None, module)
             if not package:
@@ -534,7 +617,11 @@ class Walk:
             for part in own.values():
                 if not isinstance(value, types.ModuleType) or not is_code(part):
                     self.visit(None, part)
-        for name in sorted(self.attributes):
+        names = self.attributes | (inherited_names(type(value)) & own.keys() if own else set())
+        if self.any:
+            own_classes = [k for k in type(value).__mro__ if not library(k.__module__) and not foreign_class(k)]
+            names |= {n for k in own_classes for n, v in k.__dict__.items() if isinstance(v, types.MemberDescriptorType)}
+        for name in sorted(names):
             if (id(value), name) not in self.known:
                 self.attribute(step, value, own, name)
 
@@ -542,7 +629,7 @@ class Walk:
         for name in sorted(self.attributes & own.keys()):
             if (id(module), name) not in self.known:
                 self.known.add((id(module), name))
-                self.visit(None if is_code(own[name]) else self.add(OWN, self.root(module), name, own[name]), own[name])
+                self.of_library(own, name)
 
     def attribute(self, step, value, own, name):
         found = lookup(type(value), name)
@@ -580,7 +667,7 @@ class Walk:
         bases = [k for k in cls.__mro__ if not foreign_class(k)]
         own = [k for k in bases if not library(k.__module__)]
         computed = {n for k in own for n in k.__dict__ if self.any and n[:2] != "__"}.difference(names)
-        special = {n for k in own for n, v in k.__dict__.items() if n[:2] == n[-2:] == "__" and isinstance(v, types.FunctionType)}
+        special = {n for k in own for n, v in k.__dict__.items() if n[:2] == n[-2:] == "__" and isinstance(v, METHODS)}
         held = [cls.__mro__]
         for name in sorted({*names, *special, *computed}):
             for k in own:
@@ -607,20 +694,26 @@ class Walk:
                 self.attributes |= {text for text in self.texts if text.isidentifier()}
             for step, value in list(self.waiting):
                 self.attributes_of(step, value)
+            for text in sorted(self.texts & sys.modules.keys()) if self.by_text else ():
+                self.hold(sys.modules, text)
             for module in list(self.modules):
                 if foreign(module.__name__):
                     self.settings_of(module)
             before, after = after, self.size()
         for step, held in self.classes.values():
             self.add(CLASS, step, MISSING, held)
+        for iterator in self.iterators if PEEKS & (self.attributes | self.named) else ():
+            self.probe(None, iterator, state_parts, ())
         for array in self.arrays.values() if self.memory else ():
             self.probe(None, array, array_bytes, ())
         self.settings()
+        for space, names in self.spaces.values():
+            self.add(NAMES, self.root(space), MISSING, flat(names))
         for array in self.arrays.values() if self.any or HEADER & (self.attributes | self.asked) or "len" in self.named else ():
             self.add(ARRAY, self.root(array), _core.array_header(array))
 
     def size(self):
-        return len(self.steps), len(self.attributes), len(self.asked), len(self.texts), len(self.waiting), self.any
+        return *map(len, (self.steps, self.attributes, self.asked, self.texts, self.waiting, self.modules, self.known)), self.any
 
 
 def lookup(cls, name):

@@ -12,8 +12,10 @@ import numpy as np
 
 from . import _core
 from ._np import _args, extents
+from ._originals import in_place
 
 creators = _core._creators
+_ravel, _full = _core._functions[np.ravel], _core._functions[np.full]
 
 
 def creator(f):
@@ -37,6 +39,11 @@ def traced(x):
     if isinstance(x, (list, tuple)):
         return any(map(traced, x))
     return _core.is_tracer(x) or type(x) is creators.get("flat")
+
+
+def holds_array(x):
+    """Whether a list or tuple has an array of numbers inside: one that was there before is read at every call."""
+    return isinstance(x, (list, tuple)) and any(holds_array(v) or type(v) is np.ndarray and supported(v.dtype) for v in x)
 
 
 def lent(object):
@@ -107,11 +114,11 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     copy = COPY.get(copy, copy) if isinstance(copy, np._CopyMode) else copy
     object = _core.read(object)
     if type(object) is creators.get("flat"):            # a view where NumPy has one, even as a copy
-        object = _core._functions[np.ravel](object.base)
+        object = _ravel(object.base)
         return object if dtype is None else _core.cast(object, dtype)
     if not traced(object):
         object = lent(object)
-    if not traced(object):
+    if not traced(object) and not (holds_array(object) and (dtype is None or supported(dtype))):
         if not isinstance(object, np.ndarray):
             return own(np.array(object, dtype, order=order, ndmin=ndmin))
         if not supported(object.dtype):
@@ -191,7 +198,7 @@ def ones(shape, dtype=None, order="C", *, device=None, like=None):
 
 
 def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
-    return _core._functions[np.full](shape, fill_value, dtype)
+    return _full(shape, fill_value, dtype)
 
 
 def eye(*args, **kwargs):
@@ -271,9 +278,9 @@ def joined(self, key):
 
 def enumerated(self, arr):
     """`np.ndenumerate(x)`."""
-    if not _core.is_tracer(arr):
+    if not _core.is_tracer(arr) and not (type(arr) is np.ndarray and supported(arr.dtype)):
         return _originals["enumerated"](self, arr)
-    self.iter = arr.flat
+    self.iter = _core.as_tracer(arr).flat
 
 
 def strided(x, *args, **kwargs):
@@ -308,9 +315,11 @@ creators["owned"] = owned
 
 
 def same(name):
+    function = operator.attrgetter(name)(np)
+
     def make(*args, **kwargs):
         if any(isinstance(v, extents.Number) for v in args):
-            return _core._functions[getattr(np, name)](*args, **kwargs)
+            return _core._functions[function](*args, **kwargs)
         return own(_originals[name](*args, **kwargs))
     return make
 
@@ -378,7 +387,8 @@ def calls(f):
 def install():
     """Called by csrc/py/hooks.c when the first trace of the process begins (and no other runs)."""
     if not _shims:
-        _prepare()
+        with in_place():
+            _prepare()
     for f, _, shim in _shims.values():
         f.__code__ = shim
 

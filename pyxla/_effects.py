@@ -120,6 +120,11 @@ def flattened(value):
         yield value
 
 
+def state_parts(iterator):
+    """The state as one tuple, for a guard."""
+    return tuple(flattened((state_of_iterator(iterator),)))
+
+
 def same_state(a, b):
     if type(a) is tuple and type(b) is tuple:
         return len(a) == len(b) and all(map(same_state, a, b))

@@ -3,6 +3,7 @@
 A setting is known by the function that tells it: what that gives is part of what compiled code is for, as is what Python's
 decimal numbers and loggers go by. What is told by functions with arguments is refused where it is asked for (csrc/py/world.c)."""
 import abc
+import ctypes
 import functools
 import logging
 import sys
@@ -111,7 +112,21 @@ def whole_buffer(file):
 
 
 def pointed_to(pointer):
-    return (memoryview(pointer.contents).tobytes(),) if pointer else ()
+    """The memory at a pointer, and of what it keeps alive, which is what it was made of."""
+    held = [v for v in (pointer._objects or {}).values() if isinstance(v, (ctypes.Array, ctypes.Structure))]
+    return tuple(memoryview(v).tobytes() for v in (pointer.contents, *held)) if pointer else ()
+
+
+def args_of(error):
+    return error.args
+
+
+def is_alive(finalizer):
+    return (finalizer.alive,)
+
+
+def position(file):
+    return () if file.closed else (file.tell(),)
 
 
 def field_names(dtype):

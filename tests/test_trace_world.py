@@ -236,6 +236,45 @@ C = type('C', (), {}) | x * len(C.__name__) | C.__name__ = 'Longer'
 C = type('C', (), {}) | x * len(C.__subclasses__()) | D = type('D', (C,), {})
 h = lambda: 0 | x * len(h.__name__) | h.__name__ = 'h'
 import weakref; C = type('C', (), {}); c = C(); c.v = 2.0; w = weakref.proxy(c) | x * w.v | c.v = 3.0
+import numpy as np; s = np.sin | np.sin(x) | np.sin = lambda v: s(v) * 2
+import numpy as np | x * np.linalg.norm(x) | np.linalg.norm = lambda v: 3.0
+import math, numpy as np | x * math.sqrt(4.0) * np.pi | math.sqrt = lambda v: 7.0
+import math, numpy as np | x * math.sqrt(4.0) * np.pi | np.pi = 3.0
+import builtins; k = 2.0; builtins.added = lambda v: v * k | added(x) * abs(-2.0) | k = 3.0
+import builtins | x * abs(-2.0) | builtins.abs = lambda v: 9.0
+import sys, types | x * len(sys.modules) | sys.modules['aaa'] = types.ModuleType('aaa')
+import sys, types | x * sum(len(k) for k in sys.modules) | sys.modules['aaa'] = types.ModuleType('aaa')
+import sys, types | x * (2 if 'aaa' in sys.modules else 3) | sys.modules['aaa'] = types.ModuleType('aaa')
+import importlib, sys, types; m = types.ModuleType('mm'); m.k = 2.0; sys.modules['mm'] = m; n = 'mm' | x * importlib.import_module(n).k | o = types.ModuleType('mm'); o.k = 5.0; sys.modules['mm'] = o
+import functools; p = functools.partial(lambda a, b: a + b, 2.0) | x * p(1.0) | p.__setstate__((lambda a, b: a * b, (5.0,), {}, {}))
+import functools; p = functools.partial(lambda a, b: a + b, 2.0) | x * p(b=1.0) | p.__setstate__((p.func, (7.0,), {}, {}))
+C = type('C', (float,), {}); c = C(2.0); c.k = 1.0 | x * c * c.k | c.k = 5.0
+C = type('C', (str,), {}); c = C('ab'); c.k = 1.0 | x * len(c) * c.k | c.k = 5.0
+import collections; C = type('C', (collections.UserDict,), {}); c = C(a=1.0) | x * c['a'] | c.data['a'] = 5.0
+C = type('C', (), {'__class_getitem__': classmethod(lambda cls, i: cls.k * i), 'k': 1.0}) | x * C[3] | C.k = 3.0
+C = type('C', (), {'__slots__': {'aa': ''}}); c = C(); c.aa = 1.0 | x * sum(getattr(c, n) for n in c.__slots__) | c.aa = 3.0
+import enum; E = enum.Enum('E', {'A': 1.0}) | x * E.A.value | E.A._value_ = 3.0
+import numpy as np; h = np.frompyfunc(lambda a: a * k, 1, 1); k = 2.0 | x * h(2.0) | k = 3.0
+import numpy as np; v = np.zeros(2, [('a', 'f8')])[0] | x + v['a'] | v['a'] = 5.0
+import ctypes; b = (ctypes.c_double * 2)(1.0, 2.0); p = ctypes.cast(b, ctypes.POINTER(ctypes.c_double)) | x * p[1] | b[1] = 5.0
+import io; s = io.BytesIO(b'abc') | x * s.tell() | s.read(1)
+import mmap; m = mmap.mmap(-1, 4096) | x * m.tell() | m.seek(3)
+h = lambda v: v * h.__annotations__['v']; h.__annotations__ = {'v': 2.0} | h(x) | h.__annotations__['v'] = 3.0
+e = type('E', (Exception,), {})(1.0) | x * e.args[0] | e.args = (5.0,)
+import weakref; C = type('C', (), {}); c = C(); w = weakref.finalize(c, print) | x * (2 if w.alive else 3) | w.detach()
+import os | x * len(os.path.expanduser('~')) | os.environ['HOME'] = '/quite/another'
+g = (k for k in range(9)); next(g) | x * g.gi_frame.f_locals['k'] | next(g)
+import numpy as np; a = np.arange(6.0) | x * a.__getitem__(0) + a.flat[1] | a[0] = 5
+import numpy as np; a = np.arange(6.0) | x * np.ndarray.__getitem__(a, 0) + next(a.flat) | a[0] = 5
+import numpy as np; a = np.arange(6.0) | x * a.__add__(1.0)[0] | a[0] = 5
+import numpy as np; a = np.arange(6.0) | x * dict(np.ndenumerate(a))[(0,)] | a[0] = 5
+import numpy as np; a = np.arange(6.0) | x * np.ctypeslib.as_ctypes(a)[1] | a[1] = 5
+import numpy as np; a = np.arange(6.0) | x * sum(map(float, np.nditer(a, ['buffered'], op_dtypes=['f4'], casting='same_kind'))) | a[1] = 5
+import numpy as np; b = np.arange(6.0).reshape(2, 3) | x * (2 + np.isfortran(b)) | b.strides = (8, 16)
+import numpy as np; a = [np.arange(3.0), np.arange(3.0)] | x * np.array(a)[0, 0] + x | a[0][0] = 5
+import zlib, numpy as np; a = np.arange(6.0) | x * zlib.crc32(a) | a[1] = 5
+import pickle, numpy as np; a = np.arange(6.0) | x * pickle.loads(pickle.dumps(a))[1] | a[1] = 5
+import bisect, numpy as np; a = np.arange(6.0) | x * bisect.bisect(a, 2.5) | a[:3] = -1, 2.6, 2.7
 """.strip().splitlines()
 
 
@@ -294,3 +333,32 @@ def test_settings_told_by_functions_with_arguments_are_refused(call):
     space = {"os": os, "signal": signal, "resource": resource}
     with pytest.raises(pyxla.TraceError, match="stay the same in every call; call it outside"):
         pyxla.jit(eval(f"lambda x: x if {call} else x * 2", space))(X)
+
+
+PATCHED = """
+import functools, sys
+import numpy as np
+NAMES = "trapezoid dot ones zeros sum cross vander full where linspace asarray array".split()
+own = {n: getattr(np, n) for n in NAMES}
+def twice(f):
+    return functools.wraps(f)(lambda *a, **k: f(*a, **k) * (2 if f.__name__ in ("ones", "dot", "trapezoid") else 1))
+def patch():
+    for n, f in own.items(): setattr(np, n, twice(f))
+if sys.argv[1] == "before": patch()
+import pyxla
+patch()
+X = np.arange(1.0, 5)
+FUNCTIONS = [lambda x: np.trapezoid(x), lambda x: np.dot(x, x), lambda x: np.ones(4) + x, lambda x: np.full(4, 2.0) + x, lambda x: np.cross(x[:3], x[1:]),
+    lambda x: np.vander(x), lambda x: np.sum(x), lambda x: np.linspace(0, 1, 4) + x, lambda x: np.array([x[0], 2.0]), lambda x: np.where(x > 2, x, 0)]
+def check():
+    for k, f in enumerate(FUNCTIONS): assert np.array_equal(pyxla.jit(f)(X), f(X)), k
+check()
+for n, f in own.items(): setattr(np, n, f)
+check()
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_names_of_numpy_that_stand_for_other_functions_at_the_first_trace(when):
+    done = subprocess.run([sys.executable, "-c", PATCHED, when], capture_output=True, text=True)
+    assert not done.returncode, done.stderr

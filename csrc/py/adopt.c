@@ -56,14 +56,13 @@ bool adopt_made_here(const Trace *t, PyArrayObject *a)
     return PyArray_HANDLER(a) == t->priv->handler;
 }
 
-/* The trace that has to see what is done with arrays now; NULL: none. */
-static Trace *watching(void)
+Trace *adopt_watching(void)
 {
     Trace *t = trace_current();
     return t && t->priv->handler && !caller_is_numpy() ? t : NULL;
 }
 
-static bool to_adopt(const Trace *t, PyObject *o)
+bool adopt_wants(const Trace *t, PyObject *o)
 {
     if (!PyArray_CheckExact(o))
         return false;
@@ -75,12 +74,12 @@ static bool to_adopt(const Trace *t, PyObject *o)
 /* A tracer of an array that existed before the trace, of lists and tuples with such arrays too; any other object itself. New reference. */
 static PyObject *adopted(Trace *t, PyObject *o)
 {
-    if (to_adopt(t, o))
+    if (adopt_wants(t, o))
         return op_begin() ? as_tracer(t, o) : NULL;
     if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o))
         return Py_NewRef(o);
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o), k = 0;
-    while (k < n && !to_adopt(t, PySequence_Fast_GET_ITEM(o, k)) && !PyList_CheckExact(PySequence_Fast_GET_ITEM(o, k)))
+    while (k < n && !adopt_wants(t, PySequence_Fast_GET_ITEM(o, k)) && !PyList_CheckExact(PySequence_Fast_GET_ITEM(o, k)))
         k++;
     if (k == n)
         return Py_NewRef(o);
@@ -124,14 +123,15 @@ static richcmpfunc compare;
 static getiterfunc iter;
 static reprfunc str, repr;
 static binaryfunc getitem;
+static ssizeargfunc item;
 static objobjargproc setitem;
 static objobjproc contains;
 
 /* op on adopted operands, or NULL without an exception: nothing to adopt. */
 static PyObject *adopt_pair(binaryfunc op, PyObject *a, PyObject *b)
 {
-    Trace *t = watching();
-    if (!t || (!to_adopt(t, a) && !to_adopt(t, b)))
+    Trace *t = adopt_watching();
+    if (!t || (!adopt_wants(t, a) && !adopt_wants(t, b)))
         return NULL;
     PyObject *x = adopted(t, a), *y = x ? adopted(t, b) : NULL;
     PyObject *r = y ? op(x, y) : NULL;
@@ -152,8 +152,8 @@ BINARY(X)
 #define X(slot, op) \
     static PyObject *nb_##slot(PyObject *a) \
     { \
-        Trace *t = watching(); \
-        PyObject *x = t && to_adopt(t, a) ? adopted(t, a) : NULL, *r = x ? op(x) : NULL; \
+        Trace *t = adopt_watching(); \
+        PyObject *x = t && adopt_wants(t, a) ? adopted(t, a) : NULL, *r = x ? op(x) : NULL; \
         Py_XDECREF(x); \
         return r || PyErr_Occurred() ? r : numbers.nb_##slot(a); \
     }
@@ -177,8 +177,8 @@ static PyObject *nb_inplace_power(PyObject *a, PyObject *b, PyObject *m)
 
 static int nb_bool(PyObject *a)
 {
-    Trace *t = watching();
-    PyObject *x = t && to_adopt(t, a) ? adopted(t, a) : NULL;
+    Trace *t = adopt_watching();
+    PyObject *x = t && adopt_wants(t, a) ? adopted(t, a) : NULL;
     int r = x ? PyObject_IsTrue(x) : PyErr_Occurred() ? -1 : numbers.nb_bool(a);
     Py_XDECREF(x);
     return r;
@@ -186,8 +186,8 @@ static int nb_bool(PyObject *a)
 
 static PyObject *tp_compare(PyObject *a, PyObject *b, int op)
 {
-    Trace *t = watching();
-    if (!t || b == Py_None || (!to_adopt(t, a) && !to_adopt(t, b)))
+    Trace *t = adopt_watching();
+    if (!t || b == Py_None || (!adopt_wants(t, a) && !adopt_wants(t, b)))
         return compare(a, b, op);
     PyObject *x = adopted(t, a), *y = x ? adopted(t, b) : NULL, *r = y ? PyObject_RichCompare(x, y, op) : NULL;
     Py_XDECREF(x);
@@ -197,8 +197,8 @@ static PyObject *tp_compare(PyObject *a, PyObject *b, int op)
 
 static PyObject *tp_iter(PyObject *a)
 {
-    Trace *t = watching();
-    PyObject *x = t && to_adopt(t, a) ? adopted(t, a) : NULL, *r = x ? PyObject_GetIter(x) : NULL;
+    Trace *t = adopt_watching();
+    PyObject *x = t && adopt_wants(t, a) ? adopted(t, a) : NULL, *r = x ? PyObject_GetIter(x) : NULL;
     Py_XDECREF(x);
     return r || PyErr_Occurred() || !guard_structure(t, a) ? r : iter(a);
 }
@@ -216,12 +216,12 @@ static bool has_tracer(PyObject *key)
 /* Subscripts also adopt arrays of this trace when a tracer meets them as index or value. */
 static PyObject *subscripted(Trace *t, PyObject *a, PyObject *key, PyObject *value)
 {
-    return PyArray_CheckExact(a) && (to_adopt(t, a) || has_tracer(key) || (value && is_tracer(value))) && op_begin() ? as_tracer(t, a) : NULL;
+    return PyArray_CheckExact(a) && (adopt_wants(t, a) || has_tracer(key) || (value && is_tracer(value))) && op_begin() ? as_tracer(t, a) : NULL;
 }
 
 static PyObject *mp_getitem(PyObject *a, PyObject *key)
 {
-    Trace *t = watching();
+    Trace *t = adopt_watching();
     PyObject *x = t ? subscripted(t, a, key, NULL) : NULL, *r = x ? tracer_getitem(x, key) : NULL;
     Py_XDECREF(x);
     if (!r && !PyErr_Occurred())
@@ -231,9 +231,18 @@ static PyObject *mp_getitem(PyObject *a, PyObject *key)
     return r;
 }
 
+static PyObject *sq_item(PyObject *a, Py_ssize_t k)
+{
+    Trace *t = adopt_watching();
+    PyObject *x = t && adopt_wants(t, a) ? adopted(t, a) : NULL, *key = x ? PyLong_FromSsize_t(k) : NULL, *r = key ? tracer_getitem(x, key) : NULL;
+    Py_XDECREF(x);
+    Py_XDECREF(key);
+    return r || PyErr_Occurred() ? r : item(a, k);
+}
+
 static int mp_setitem(PyObject *a, PyObject *key, PyObject *value)
 {
-    Trace *t = value ? watching() : NULL;
+    Trace *t = value ? adopt_watching() : NULL;
     PyObject *x = t ? subscripted(t, a, key, value) : NULL;
     if (!x)
         return PyErr_Occurred() ? -1 : setitem(a, key, value);
@@ -244,8 +253,8 @@ static int mp_setitem(PyObject *a, PyObject *key, PyObject *value)
 
 static int sq_contains(PyObject *a, PyObject *value)
 {
-    Trace *t = watching();
-    PyObject *x = t && to_adopt(t, a) ? adopted(t, a) : NULL;
+    Trace *t = adopt_watching();
+    PyObject *x = t && adopt_wants(t, a) ? adopted(t, a) : NULL;
     int r = x ? PySequence_Contains(x, value) : PyErr_Occurred() ? -1 : contains(a, value);
     Py_XDECREF(x);
     return r;
@@ -254,8 +263,8 @@ static int sq_contains(PyObject *a, PyObject *value)
 /* The text of a captured array has the array's elements, and what np.set_printoptions() says. */
 static bool guard_shown(PyObject *a)
 {
-    Trace *t = watching();
-    if (!t || !to_adopt(t, a))
+    Trace *t = adopt_watching();
+    if (!t || !adopt_wants(t, a))
         return true;
     PyObject *f = state_import(&state.shown_guards, "pyxla._capture", "shown_guards"), *steps = f ? PyObject_CallNoArgs(f) : NULL;
     bool ok = steps && guard_elements(t->guards, a) && guard_steps(t->guards, steps);
@@ -284,6 +293,7 @@ static void exchange_slots(bool ours)
     PyArray_Type.tp_repr = ours ? tp_repr : repr;
     PyArray_Type.tp_as_mapping->mp_subscript = ours ? mp_getitem : getitem;
     PyArray_Type.tp_as_mapping->mp_ass_subscript = ours ? mp_setitem : setitem;
+    PyArray_Type.tp_as_sequence->sq_item = ours ? sq_item : item;
     PyArray_Type.tp_as_sequence->sq_contains = ours ? sq_contains : contains;
 }
 
@@ -296,6 +306,7 @@ static void save_slots(void)
     repr = PyArray_Type.tp_repr;
     getitem = PyArray_Type.tp_as_mapping->mp_subscript;
     setitem = PyArray_Type.tp_as_mapping->mp_ass_subscript;
+    item = PyArray_Type.tp_as_sequence->sq_item;
     contains = PyArray_Type.tp_as_sequence->sq_contains;
 }
 
@@ -304,8 +315,8 @@ static void save_slots(void)
 /* Those that read or write elements; views (T, transpose, squeeze, ...) share the captured memory and need nothing. */
 #define METHODS(X) \
     X(all) X(any) X(argmax) X(argmin) X(argpartition) X(argsort) X(astype) X(byteswap) X(choose) X(clip) X(compress) X(conj) X(conjugate) X(copy) \
-    X(cumprod) X(cumsum) X(dot) X(fill) X(flatten) X(item) X(max) X(mean) X(min) X(nonzero) X(partition) X(prod) X(put) X(ravel) X(repeat) X(reshape) \
-    X(round) X(searchsorted) X(sort) X(std) X(sum) X(take) X(tobytes) X(tolist) X(trace) X(var) X(__copy__) X(__deepcopy__)
+    X(cumprod) X(cumsum) X(dot) X(dump) X(dumps) X(fill) X(flatten) X(item) X(max) X(mean) X(min) X(nonzero) X(partition) X(prod) X(put) X(ravel) X(repeat) X(reshape) \
+    X(round) X(searchsorted) X(sort) X(std) X(sum) X(take) X(tobytes) X(tofile) X(tolist) X(trace) X(var) X(__copy__) X(__deepcopy__)
 
 enum {
 #define X(name) METHOD_##name,
@@ -325,10 +336,10 @@ static Method methods[METHOD_COUNT] = {
 /* The method of that name of a tracer of self; NULL without an exception: nothing to adopt. */
 static PyObject *adopted_method(const Method *m, PyObject *self)
 {
-    Trace *t = watching();
+    Trace *t = adopt_watching();
     if (!guard_structure(t, self))
         return NULL;
-    PyObject *x = t && to_adopt(t, self) ? adopted(t, self) : NULL, *f = x ? PyObject_GetAttrString(x, m->name) : NULL;
+    PyObject *x = t && adopt_wants(t, self) ? adopted(t, self) : NULL, *f = x ? PyObject_GetAttrString(x, m->name) : NULL;
     Py_XDECREF(x);
     return f;
 }
@@ -420,7 +431,7 @@ static bool tracer_inside(PyObject *o, int depth)
 /* The call with its arguments adopted. Of the first `lists` operands, lists with tracers inside become arrays, as NumPy makes arrays of lists. */
 static PyObject *call_adopted(vectorcallfunc original, PyObject *f, PyObject *const *args, size_t nargsf, PyObject *kwnames, int lists)
 {
-    Trace *t = watching();
+    Trace *t = adopt_watching();
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = given + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0), k = 0;
     PyObject *few[16], **copy = few;
     if (!t)
@@ -492,7 +503,7 @@ static PyObject *function_vectorcall(PyObject *f, PyObject *const *args, size_t 
 {
     PyObject *r = call_adopted(function_call_within, f, args, n, kwnames, 0);
     bool array = r && (PyArray_CheckExact(r) || PyTuple_CheckExact(r) || PyList_CheckExact(r));
-    PyObject *makers = array && watching() ? PyDict_GetItemString(core_creators, "makers") : NULL;
+    PyObject *makers = array && adopt_watching() ? PyDict_GetItemString(core_creators, "makers") : NULL;
     PyObject *own = makers && PySet_Contains(makers, f) > 0 ? PyDict_GetItemString(core_creators, "owned") : NULL;
     if (own)
         Py_SETREF(r, PyObject_CallOneArg(own, r));
@@ -544,6 +555,10 @@ static bool is_function(PyObject *f)
 
 static bool save_callable(PyObject *f)
 {
+    if (PyFunction_Check(f)) {         /* perhaps one that was put in the place of NumPy's by functools.wraps */
+        PyObject *dict = ((PyFunctionObject *)f)->func_dict, *wrapped = dict ? PyDict_GetItemString(dict, "__wrapped__") : NULL;
+        return !wrapped || save_callable(wrapped);
+    }
     vectorcallfunc *original = PyObject_TypeCheck(f, &PyUFunc_Type) ? &ufunc_call : is_function(f) ? &function_call : NULL;
     if (!original)
         return true;

@@ -1,8 +1,10 @@
 /* Captured state: what the function's code can read besides its arguments. pyxla/_capture.py finds it, an entry checks it. */
 #include "py/capture.h"
+#include "py/dict_version.h"
 #include "py/error.h"
 #include "py/state.h"
 #include "py/tracer.h"
+#include <structmember.h>
 
 /* Whether a leaf has nothing to walk to: an array, or a number. */
 static bool is_plain_leaf(PyObject *leaf)
@@ -95,7 +97,7 @@ static bool read_step(PyObject *tuple, int index, int first, Step *out)
         return false;
     out->kind = (StepKind)kind;
     bool child = kind != STEP_LEAF && kind != STEP_OBJECT;
-    if (kind < STEP_OBJECT || kind > STEP_ARRAY || (child && (out->parent < 0 || out->parent >= index))) {
+    if (kind < STEP_OBJECT || kind > STEP_NAMES || (child && (out->parent < 0 || out->parent >= index))) {
         PyErr_SetString(error_class(ERR_INTERNAL), "a guard with a bad step");
         return false;
     }
@@ -319,6 +321,25 @@ static int class_holds(Step *s, PyObject *cls)
     return same;
 }
 
+/* ---- names of modules ---- */
+
+static int names_hold(Step *s, PyObject *dict)
+{
+    uint64_t version = dict_version(dict);
+    if (s->tag && version == s->tag)
+        return 1;
+    int same = PyDict_Check(dict);
+    for (Py_ssize_t k = 0; k + 1 < PyTuple_GET_SIZE(s->expected) && same > 0; k += 2) {
+        PyObject *found = PyDict_GetItemWithError(dict, PyTuple_GET_ITEM(s->expected, k));
+        if (!found && PyErr_Occurred())
+            return -1;
+        same = same_value(PyTuple_GET_ITEM(s->expected, k + 1), found ? found : s->key);
+    }
+    if (same > 0)
+        s->tag = version;
+    return same;
+}
+
 /* ---- checking ---- */
 
 static PyObject *dict_item(PyObject *dict, PyObject *key) { return Py_XNewRef(dict ? PyDict_GetItemWithError(dict, key) : NULL); }
@@ -344,15 +365,35 @@ static PyObject *weak_target(PyObject *ref)
     return target;
 }
 
+/* The place of an attribute in the object itself, + 2: a slot, or a member of an object of C; 1: it has none. */
+static uint64_t member_offset(PyObject *from, PyObject *name)
+{
+    PyObject *descr = PyObject_GetAttr((PyObject *)Py_TYPE(from), name);
+    const PyMemberDef *def = descr && Py_IS_TYPE(descr, &PyMemberDescr_Type) ? ((PyMemberDescrObject *)descr)->d_member : NULL;
+    uint64_t tag = def && (def->type == T_OBJECT || def->type == T_OBJECT_EX) && def->offset > 0 ? (uint64_t)def->offset + 2 : 1;
+    PyErr_Clear();
+    Py_XDECREF(descr);
+    return tag;
+}
+
+/* An object keeps its layout, whatever becomes of its class. */
+static PyObject *attribute_now(Step *s, PyObject *from)
+{
+    if (!s->tag)
+        s->tag = member_offset(from, s->key);
+    PyObject *value = s->tag > 1 ? *(PyObject **)((char *)from + s->tag - 2) : NULL;
+    return value ? Py_NewRef(value) : PyObject_GetAttr(from, s->key);
+}
+
 /* What a step leads to now (new reference); NULL without an exception: nothing. */
-static PyObject *step_value(const Step *s, PyObject *from)
+static PyObject *step_value(Step *s, PyObject *from)
 {
     PyObject *value = NULL;
     switch (s->kind) {
     case STEP_GLOBAL: value = dict_item(from, s->key); break;
     case STEP_CELL: value = Py_XNewRef(PyCell_Check(from) ? PyCell_GET(from) : NULL); break;
     case STEP_OWN: value = own_item(from, s->key); break;
-    case STEP_ATTRIBUTE: value = PyObject_GetAttr(from, s->key); break;
+    case STEP_ATTRIBUTE: value = attribute_now(s, from); break;
     case STEP_WEAK: value = weak_target(from); break;
     case STEP_DICT: value = PyObject_GenericGetDict(from, NULL); break;
     case STEP_OBJECT:
@@ -363,7 +404,8 @@ static PyObject *step_value(const Step *s, PyObject *from)
     case STEP_ITEMS:
     case STEP_PROBE:
     case STEP_CALL:
-    case STEP_ARRAY: break;
+    case STEP_ARRAY:
+    case STEP_NAMES: break;
     }
     if (!value && PyErr_Occurred()
         && (PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_LookupError) || PyErr_ExceptionMatches(PyExc_TypeError)))
@@ -381,6 +423,7 @@ static int object_holds(Step *s, PyObject *object)
     case STEP_ITEMS: return items_hold(object, s->key);
     case STEP_CALL: return call_holds(s, object);
     case STEP_ARRAY: return array_holds(object, s->key);
+    case STEP_NAMES: return names_hold(s, object);
     default: return probe_holds(s, object);
     }
 }

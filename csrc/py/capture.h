@@ -21,14 +21,15 @@ typedef enum {
     STEP_ITEMS,                   /* a list or dict holds the items `key` */
     STEP_PROBE,                   /* key(object) is a tuple equal to `expected` */
     STEP_CALL,                    /* object(*args, **kwargs), key: (args, kwargs or None), returns `expected` */
-    STEP_ARRAY                    /* an array has the header `key`, as array_header() gives it */
+    STEP_ARRAY,                   /* an array has the header `key`, as array_header() gives it */
+    STEP_NAMES                    /* a dict has these (name, value), in one tuple; `key` is there for nothing */
 } StepKind;
 
 typedef struct {
     StepKind kind;
     int parent;                   /* an earlier step; LEAF: the leaf */
     PyObject *key, *expected;
-    unsigned tag;                 /* CLASS: the version of the class for which it was found to hold; 0: none */
+    uint64_t tag;                 /* CLASS, NAMES: the version of the class or dict for which it was found to hold; ATTRIBUTE: its place; 0: none */
 } Step;
 
 typedef struct { Step *at; int n; } Steps;

@@ -140,7 +140,7 @@ bool hooks_init(void)
 {
     const char *off = getenv("PYXLA_HOOKS");
     disabled = off && !strcmp(off, "0");
-    PyObject *np = PyImport_ImportModule("numpy");
+    PyObject *np = PyImport_ImportModule("numpy._core._multiarray_umath");    /* NumPy's own, whatever np.zeros is now */
     for (int k = 0; np && k < HOOK_COUNT; k++)
         hook_prepare(&hooks[k], k, np);
     save_types();
@@ -149,6 +149,7 @@ bool hooks_init(void)
         return false;
     cached_hooks_init();
     world_hooks_init();
+    lent_init();
     return adopt_init() && math_hooks_init();
 }
 
@@ -220,6 +221,7 @@ bool hooks_enter(void)
             hooks[k].function->m_ml = &hooks[k].ours;
     exchange_types(true);
     adopt_exchange(true);
+    lent_exchange(true);
     math_hooks_exchange(true);
     cached_hooks_exchange(true);
     world_hooks_exchange(true);
@@ -238,6 +240,7 @@ void hooks_leave(void)
             hooks[k].function->m_ml = hooks[k].original;
     exchange_types(false);
     adopt_exchange(false);
+    lent_exchange(false);
     math_hooks_exchange(false);
     cached_hooks_exchange(false);
     world_hooks_exchange(false);

@@ -407,3 +407,10 @@ bool adopt_begin(Trace *t);       /* false with an exception */
 void adopt_end(Trace *t);
 /* Whether NumPy allocated the array's memory in this trace. */
 bool adopt_made_here(const Trace *t, PyArrayObject *a);
+/* The trace that has to see what is done with arrays now, NULL: none; and whether it is to see what is done with this object. */
+Trace *adopt_watching(void);
+bool adopt_wants(const Trace *t, PyObject *o);
+
+/* ---- lent.c: the same where their memory is read by attributes, buffers, slots that are called by name ---- */
+void lent_init(void);
+void lent_exchange(bool ours);       /* after adopt_exchange() */

@@ -6,7 +6,11 @@ refused.py. Nothing in here may call a NumPy creation function (`np.zeros`, `np.
 import importlib
 import pkgutil
 
+from .. import _originals
+
 __all__ = sorted(module.name for module in pkgutil.iter_modules(__path__))
 
-for _name in __all__:
-    importlib.import_module(f"{__name__}.{_name}")
+with _originals.in_place():
+    for _name in __all__:
+        importlib.import_module(f"{__name__}.{_name}")
+    importlib.import_module("pyxla._creation")

@@ -5,6 +5,8 @@ from checking import DTYPES, check, check_error, clone, layouts, sample
 
 import pyxla
 
+strided = np.lib.stride_tricks.as_strided
+
 X = sample((5, 6, 7), "float64", 1)
 INDEXES = [
     "0", "-1", "2, 3", "2, 3, -1", "...", "..., 0", "0, ...", "()", "None", "None, ..., None", ":", "1:3", "::2", "::-1", "3:0:-1", "-2:", ":-2", "10:20", "4:1",
@@ -245,3 +247,30 @@ def test_bytes_that_are_no_bools(x, other, value):
         pyxla.jit(f)(mine)
     assert mine.tobytes() == x.tobytes()
     np.testing.assert_array_equal(pyxla.jit(lambda v: v.view("?") & True)(x), x.view("?") & True)
+
+
+def toeplitz(c, r):
+    values = np.concatenate((c[::-1], r[1:]))
+    step = values.strides[0]
+    return strided(values[len(c) - 1:], (len(c), len(r)), (-step, step)).copy()
+
+
+STRIDED = [
+    lambda x: toeplitz(x[0], x[1, :3]), lambda x: strided(x[1:], (3, 4), (-8, 8)), lambda x: strided(x[1:, 1:], (2, 2, 2), (32, 8, 8)).sum(1), lambda x: strided(x[::-1], (3, 4), (-32, 8)),
+    lambda x: strided((x * 2)[::-1, ::-1], (3, 4), (-32, -8)), lambda x: strided(x.T, (2, 2), (8, 32)), lambda x: strided(x[1:]), lambda x: strided(x[1:2], (3,), (0,)),
+    lambda x: strided(x[0, 2:], (0, 2), (-800, 8)), lambda x: strided(x.reshape(-1)[5:], (3, 2), (-16, 8)), lambda x: strided(x, (3,), (40,)),
+]
+
+
+@pytest.mark.parametrize("f", STRIDED)
+@pytest.mark.parametrize("dtype", ["f8", "i8"])
+def test_as_strided_from_within_an_array(f, dtype):
+    """Strides of either sign, from a view that begins anywhere in its array: what stays inside of it is there to read."""
+    x = np.arange(12, dtype=dtype).reshape(3, 4)
+    np.testing.assert_array_equal(pyxla.jit(f)(x), f(x), strict=True)
+
+
+@pytest.mark.parametrize(("shape", "strides"), [((3, 4), (32, 8)), ((2,), (-40,)), ((1, 2, 3), (5, 32, 8))])
+def test_as_strided_outside_of_an_array(shape, strides):
+    with pytest.raises(pyxla.UnsupportedError, match="past the end|multiples of the item size"):
+        pyxla.jit(lambda x: strided(x[1:], shape, strides))(np.zeros((3, 4)))

@@ -157,8 +157,8 @@ static Id derive(Cell *c, const Map *m)
 PyObject *tracer_view(Tracer *base, Map *map)
 {
     Cell *c = base->cell;
-    Id parent = !map ? 0 : map->parent == base->map ? tracer_node(base) : derive(c, map->parent);
-    Id node = parent ? read_view(c, map, parent) : 0;
+    Id parent = !map ? c->node : map->parent == base->map ? tracer_node(base) : derive(c, map->parent);
+    Id node = map && parent ? read_view(c, map, parent) : parent;
     if (!node)
         return PyErr_Occurred() ? NULL : trace_fail(c->trace);
     c->refs++;

@@ -517,19 +517,27 @@ static PyObject *prim_windowed(PyObject *m, PyObject *const *args, Py_ssize_t n)
     return PyBool_FromLong(found);
 }
 
+/* The strides of x in units of its elements (in bytes where its array has strides of its own), and its offset; false: not known, or an exception. */
+static bool known_strides(Tracer *x, Trace *t, int64_t *stride, int64_t *offset)
+{
+    const Node *base = node_at(t->graph, x->cell->node);
+    Layout layout = (Layout)x->cell->layout;
+    bool local = x->cell->owner == OWNER_LOCAL && layout && (layout == LAYOUT_UNKNOWN || !trace_ordered(t));
+    if (local || x->kind == TRACER_PYTHON_SCALAR || !map_strides(x->map, base->rank, node_shape(t->graph, x->cell->node), x->cell->stride, stride, offset))
+        return false;
+    trace_rely_layout(t);
+    return true;
+}
+
 PyObject *tracer_strides(PyObject *o)
 {
     Trace *t = op_begin();
     Tracer *x = t && is_tracer(o) ? tracer_trace((Tracer *)o) ? (Tracer *)o : NULL : NULL;
     if (!x)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    const Node *base = node_at(t->graph, x->cell->node);
-    int64_t bytes = dtype_info[base->dtype].bytes, stride[MAX_RANK], offset, unit = x->cell->stride ? 1 : bytes;
-    Layout layout = (Layout)x->cell->layout;
-    bool local = x->cell->owner == OWNER_LOCAL && layout && (layout == LAYOUT_UNKNOWN || !trace_ordered(t));
-    if (local || x->kind == TRACER_PYTHON_SCALAR || !map_strides(x->map, base->rank, node_shape(t->graph, x->cell->node), x->cell->stride, stride, &offset))
+    int64_t stride[MAX_RANK], offset, unit = x->cell->stride ? 1 : dtype_info[node_at(t->graph, x->cell->node)->dtype].bytes;
+    if (!known_strides(x, t, stride, &offset))
         Py_RETURN_NONE;
-    trace_rely_layout(t);
     PyObject *r = PyTuple_New(tracer_rank(x));
     for (int k = 0; r && k < tracer_rank(x); k++) {
         PyObject *s = PyLong_FromLongLong(stride[k] * unit);
@@ -539,6 +547,19 @@ PyObject *tracer_strides(PyObject *o)
             PyTuple_SET_ITEM(r, k, s);
     }
     return r;
+}
+
+/* The array that x shows a part of, and where x begins in it. */
+static PyObject *prim_memory(PyObject *m, PyObject *o)
+{
+    (void)m;
+    Trace *t = op_begin();
+    Tracer *x = t && is_tracer(o) ? tracer_trace((Tracer *)o) ? (Tracer *)o : NULL : NULL;
+    int64_t stride[MAX_RANK], offset;
+    if (!x || x->cell->stride || !known_strides(x, t, stride, &offset))
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    PyObject *whole = tracer_view(x, NULL);
+    return whole ? Py_BuildValue("NL", whole, (long long)offset) : NULL;
 }
 
 static PyObject *prim_strides(PyObject *m, PyObject *o)
@@ -559,6 +580,7 @@ PyMethodDef view_methods[] = {
          "strides if those of `of` do; with a fifth argument it may be stored into, which calls that with the new value"),
     {"through", prim_through, METH_O, "through(x): the fifth argument of the snapshot x, or None"},
     {"strides", prim_strides, METH_O, "strides(x): in bytes, part of the key from now on; None: not known"},
+    {"memory", prim_memory, METH_O, "memory(x): the C-contiguous array that x is a view of and the element that x begins at; None: not known"},
     FAST(windowed, "windowed(x): whether x is a view of windows"),
     FAST(window, "window(x, (axis, size, stride, step)): windows of an axis, in a last axis"),
     FAST(contiguous, "contiguous(x[, True]): x, or a copy where NumPy's ascontiguousarray (asfortranarray) makes one"),

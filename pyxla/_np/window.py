@@ -6,7 +6,7 @@ import numpy as np
 from numpy.lib import stride_tricks
 
 from .. import _core
-from ._args import ALL, array, count, shape_tuple, unsupported
+from ._args import ALL, array, shape_tuple, unsupported
 
 implements = _core.implements
 
@@ -30,25 +30,26 @@ def spread(x, n, s):
 
 def as_strided(x, shape=None, strides=None, subok=False, writeable=True):
     x = array(x)
-    own = _core.strides(x)
-    item = x.dtype.itemsize
-    if own is None:
+    own, memory = _core.strides(x), _core.memory(x)
+    if memory is None:
         raise unsupported("as_strided of an array whose memory layout is not known", "take it of np.ascontiguousarray(x)")
     shape = x.shape if shape is None else shape_tuple(shape)
     strides = own if strides is None else shape_tuple(strides)
     if len(shape) != len(strides):
         raise ValueError("strides is incompatible with shape of requested array and size of buffer")
-    contiguous = all(n == 1 or s == item * count(x.shape[k + 1:]) for k, (n, s) in enumerate(zip(x.shape, own)))
-    if not contiguous or any(s < 0 or s % item for s in strides):
-        raise unsupported("as_strided of a part of an array, or with negative or odd strides",
-                          "use slices, or take it of np.ascontiguousarray(x)")
+    if any(s % x.dtype.itemsize for s in strides):
+        raise unsupported("as_strided with strides that are no multiples of the item size", "view the array as bytes first")
     if 0 in shape:
         return _core.full(shape, x.dtype, 0)
-    strides = [s // item for s in strides]
-    if sum((n - 1) * s for n, s in zip(shape, strides)) >= x.size:
+    whole, start = memory
+    reach = [(n - 1) * (s // x.dtype.itemsize) for n, s in zip(shape, strides)]
+    first = start + sum(r for r in reach if r < 0)
+    if first < 0 or start + sum(r for r in reach if r > 0) >= whole.size:
         raise unsupported("as_strided past the end of the array", "make the array longer (np.pad): memory outside of one is not read")
-    wide = [s for n, s in zip(shape, strides) if n > 1]
-    return _core.snapshot(strided(_core.reshape(x, (x.size,)), shape, strides), x, wide == sorted(wide, reverse=True))
+    steps = [abs(s) // x.dtype.itemsize for s in strides]
+    r = strided(_core.reshape(whole, (whole.size,))[first:], shape, steps)
+    wide = [s for n, s in zip(shape, steps) if n > 1]
+    return _core.snapshot(r[tuple(slice(None, None, -1 if s < 0 else 1) for s in strides)], x, wide == sorted(wide, reverse=True))
 
 
 @implements(stride_tricks.sliding_window_view)

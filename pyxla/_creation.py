@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import _core
-from ._np import _args, extents
+from ._np import _args, extents, manip
 from ._originals import in_place
 
 creators = _core._creators
@@ -201,12 +201,28 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     return _full(shape, fill_value, dtype)
 
 
+CONSTANT_EYE = 32_768    # elements: of more, a comparison costs less than reading them does
+
+
+def others(kwargs, *names):
+    return [v for name, v in kwargs.items() if name not in names]
+
+
 def eye(*args, **kwargs):
     if len(args) == 1 and isinstance(args[0], extents.Number) and not kwargs:
         k = _core.iota(args[0])
         return _core.cast(np.equal(k[:, None], k), np.dtype(float))
     args = [_core.concrete(v) for v in args]
-    return own(_originals["eye"](*args, **{k: _core.concrete(v) for k, v in kwargs.items()}))
+    kwargs = {k: _core.concrete(v) for k, v in kwargs.items()}
+    k, dtype = kwargs.get("k", 0), kwargs.get("dtype") or float
+    plain = len(args) == 1 and type(args[0]) is type(k) is int and all(v is None for v in others(kwargs, "k", "dtype"))
+    if plain and args[0] ** 2 > CONSTANT_EYE:
+        return _core.copy(_core.cast(manip.band(args[0], args[0], k, np.equal), _args.dtype_of(dtype)), True)
+    return own(_originals["eye"](*args, **kwargs))
+
+
+def identity(n, dtype=None, *, like=None):
+    return eye(n, dtype=dtype)
 
 
 def indices(dimensions, dtype=int, sparse=False):
@@ -324,8 +340,8 @@ def same(name):
     return make
 
 
-_HERE = {f.__name__: f for f in (ones, full, eye, indices, fromfunction, isscalar, require, asarray_chkfinite)}
-_REDIRECTED = (*_HERE, "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like", "full_like", "hanning", "hamming",
+_HERE = {f.__name__: f for f in (ones, full, eye, identity, indices, fromfunction, isscalar, require, asarray_chkfinite)}
+_REDIRECTED = (*_HERE, "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like", "full_like", "hanning", "hamming",
                "blackman", "bartlett", "kaiser", "fft.fftfreq", "fft.rfftfreq")
 _METHODS = {"grid": (type(np.mgrid).__mro__[1].__getitem__, grid), "joined": (type(np.r_).__mro__[1].__getitem__, joined),
             "enumerated": (np.ndenumerate.__init__, enumerated), "strided": (np.lib.stride_tricks.as_strided, strided),

@@ -84,7 +84,9 @@ void loop_close(Gen *g, Loop *l, LLVMValueRef next, LLVMValueRef limit)
 {
     LLVMBuilderRef b = g->e.b;
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b), edges[2] = {l->entry ? l->entry : g->scope[g->depth].at, latch};
-    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, next, limit, ""), l->body, l->after);
+    LLVMValueRef on = LLVMBuildICmp(b, LLVMIntSLT, next, limit, "");
+    if (l->done) on = LLVMBuildAnd(b, on, LLVMBuildNot(b, l->done, ""), "");
+    LLVMBuildCondBr(b, on, l->body, l->after);
     LLVMAddIncoming(l->i, (LLVMValueRef[]){l->start, next}, edges, 2);
     for (int i = 0; i < l->c.n; i++) LLVMAddIncoming(l->phi[i], (LLVMValueRef[]){l->c.before[i], *l->c.var[i]}, edges, 2);
     LLVMPositionBuilderAtEnd(b, l->after);
@@ -239,6 +241,7 @@ static void masked_loop(Gen *g, const Stmt *s, unsigned step, LLVMValueRef start
     LLVMValueRef i = spans_open(g, &l, s, start, n, step, some);
     LLVMValueRef left = LLVMBuildSub(b, n, i, ""), full = LLVMBuildICmp(b, LLVMIntSGE, left, lanes, "");
     vector_body(g, s, step, i, LLVMBuildSelect(b, full, lanes, left, ""));
+    l.loop[0].done = state_decided(g, s);
     spans_close(g, &l);
 }
 
@@ -253,6 +256,7 @@ static void full_vectors(Gen *g, const Stmt *s, LLVMValueRef start, LLVMValueRef
     Spans l = {.levels = 0};
     LLVMValueRef some = is_number(limit) ? NULL : LLVMBuildICmp(g->e.b, LLVMIntNE, limit, start, "");
     vector_body(g, s, s->lanes, spans_open(g, &l, s, start, limit, s->lanes, some), NULL);
+    l.loop[0].done = state_decided(g, s);
     spans_close(g, &l);
 }
 

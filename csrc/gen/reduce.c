@@ -295,6 +295,27 @@ void state_reduce(Gen *g, const Stmt *s)
     scope_leave(g, moved);
 }
 
+/* Lanes of a bool state that no later element changes: true in an any or an argmax, false in an all or an argmin. */
+static LLVMValueRef final_lanes(Gen *g, State m, LLVMValueRef lanes)
+{
+    return m.monoid == MONOID_any || m.monoid == MONOID_argmax ? lanes : v_not(&g->e, lanes);
+}
+
+LLVMValueRef state_decided(Gen *g, const Stmt *loop)
+{
+    const Stmt *s = loop + 1;
+    if (loop->end != (uint32_t)(s - g->k->stmts.at) + 1 || s->kind != STMT_REDUCE) return NULL;
+    State m = g->k->states.at[s->a];
+    const StateCode *c = &g->state[s->a];
+    bool logic = m.monoid == MONOID_any || m.monoid == MONOID_all, place = is_arg(m) && c->counted;
+    if (m.dtype != DT_bool_ || !c->gathering || !(logic || place)) return NULL;
+    unsigned outer = g->e.lanes;
+    g->e.lanes = loop->lanes;
+    LLVMValueRef decided = v_any(&g->e, final_lanes(g, m, c->lanes[0]));
+    g->e.lanes = outer;
+    return decided;
+}
+
 /* ---- around a vector FOR ---- */
 
 static bool is_spread(const Gen *g, const Stmt *loop, uint32_t state)

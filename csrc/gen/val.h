@@ -139,9 +139,9 @@ void carried_add(Gen *g, Carried *c, LLVMValueRef *var);
 void carry_states(Gen *g, Carried *c, const Stmt *loop);
 /* A bottom-tested loop: the builder is left in its body. cond: enter at all (NULL: always). The entry is the innermost scope, or, set before for a loop
  * right inside another one, the block that the builder stands in. */
-typedef struct { LLVMBasicBlockRef entry, body, after; LLVMValueRef i, start, phi[MAX_CARRIED]; bool maybe; Carried c; } Loop;
+typedef struct { LLVMBasicBlockRef entry, body, after; LLVMValueRef i, start, done, phi[MAX_CARRIED]; bool maybe; Carried c; } Loop;
 void loop_open(Gen *g, Loop *l, LLVMValueRef start, LLVMValueRef cond);
-/* Ends the loop that goes on with i = next while next < limit; body scopes are closed before. */
+/* Ends the loop that goes on with i = next while next < limit, and not `done` where that is set; body scopes are closed before. */
 void loop_close(Gen *g, Loop *l, LLVMValueRef next, LLVMValueRef limit);
 /* What is done only if cond holds. The branch is the innermost scope's. */
 typedef struct { LLVMBasicBlockRef after; Carried c; int depth; } Fork;
@@ -173,6 +173,8 @@ bool sums_side_by_side(Gen *g, const Stmt *loop, LLVMValueRef n, LoopBody body);
 /* ---- reductions (reduce.c) ---- */
 void state_init(Gen *g, uint32_t state);
 void state_reduce(Gen *g, const Stmt *s);
+/* At the end of a body of a vector FOR: whether what it reduces, and nothing else is done in it, stays as it is whatever comes; NULL: it may always change. */
+LLVMValueRef state_decided(Gen *g, const Stmt *loop);
 LLVMValueRef state_read(Gen *g, uint32_t state, uint32_t component);
 int state_width(const Gen *g, uint32_t state);
 /* Around a vector FOR: states set outside of it and reduced in it get a value per lane, then take in all lanes, halving. */

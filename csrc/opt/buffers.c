@@ -356,6 +356,13 @@ static bool has_strides(const Share *s, Id base, const int64_t *stride)
     return true;
 }
 
+/* Whether something is written back to an input. */
+static bool is_written(const Graph *g, const PlanOutput *out, Id input)
+{
+    for (uint32_t i = 0; i < g->outputs.len; i++) if (out[i].into >= 0 && g->inputs.at[out[i].into] == input) return true;
+    return false;
+}
+
 static bool place_outputs(Share *s, const PlanOutput *out, const int64_t *wanted)
 {
     const Graph *g = s->gr->g;
@@ -377,8 +384,9 @@ static bool place_outputs(Share *s, const PlanOutput *out, const int64_t *wanted
         if (out[i].into < 0) continue;
         Id base = s->gr->out_base.at[i];
         b->output[i] = g->inputs.at[out[i].into];
-        /* an input that goes into another input may itself be written: it is read before any of them */
-        if (node_at(g, base)->op == OP_input && base != b->output[i] && !(b->output[i] = add_copied(s, base, NULL))) return false;
+        /* an input that goes into another input and may itself be written is read before any of them */
+        bool apart = base == g->outputs.at[i] && !is_written(g, out, base);
+        if (node_at(g, base)->op == OP_input && !apart && base != b->output[i] && !(b->output[i] = add_copied(s, base, NULL))) return false;
     }
     for (uint32_t i = 0; i < g->outputs.len; i++) {
         if (out[i].into < 0) continue;

@@ -4,6 +4,7 @@
 enum {
     SPLIT_SIZE = 65536,          /* elements from which a reduction is split */
     SPLIT_BLOCK = 8192,
+    EARLY_BLOCKS = 64,           /* grid points at most of a reduction that may end early: all of them begin */
     SPLIT_ROWS = 2 * ROW_BLOCK,  /* rows of a grid point: there are many blocks, so their own sums may be a little less accurate */
 };
 
@@ -101,6 +102,22 @@ void combine_partials(Lower *l, const Lower *first, int64_t nblocks)
     close_all(l, at, n);
 }
 
+/* Whether the only reduction may be decided by its first elements: any, all, and argmax of bools. */
+static bool ends_early(const Lower *l)
+{
+    if (l->survey->reduces.len != 1) return false;
+    Monoid m = monoid_of(l, l->survey->reduces.at[0]);
+    return m == MONOID_any || m == MONOID_all || ((m == MONOID_argmax || m == MONOID_argmin) && input_dtype(l, l->survey->reduces.at[0]) == DT_bool_);
+}
+
+/* Elements of a grid point that goes along the reduced vector loop. */
+static int32_t split_block(const Lower *l, int64_t extent)
+{
+    int64_t block = sum_block(l, SPLIT_BLOCK, 2 * SUM_TRIPS);
+    while (ends_early(l) && block * EARLY_BLOCKS < extent && block < INT32_MAX / 4) block *= 2;
+    return (int32_t)block;
+}
+
 int choose_split(const Lower *l, int32_t *block)
 {
     bool rows = l->vec >= 0 && l->loop[l->vec].reduced;
@@ -118,7 +135,7 @@ int choose_split(const Lower *l, int32_t *block)
     if (rows && l->loop[l->vec].extent >= SPLIT_BLOCK) split = l->vec;
     if (split == l->vec && !rows) return -1;
     int64_t inside = red / l->loop[split].extent;
-    if (split == l->vec) *block = sum_block(l, SPLIT_BLOCK, 2 * SUM_TRIPS);
+    if (split == l->vec) *block = split_block(l, l->loop[split].extent);
     else *block = rows ? floor_pow2(SPLIT_BLOCK / inside, SPLIT_ROWS) : floor_pow2(SPLIT_ROWS / inside, SPLIT_ROWS);
     if (rows && split == l->vec && l->nloops - 1 > 0)
         for (int i = 0; i < l->nloops; i++) if (l->loop[i].reduced && i != l->vec && l->loop[i].extent > SPLIT_ROWS) return -1;

@@ -44,12 +44,12 @@ static bool seen(Walk *w, Id id, const Map *m, uint8_t phase)
     return false;
 }
 
-/* A value that is computed; what happens once per row does not decide how many lanes the others get. Complex numbers come as two vectors
- * of their parts. */
-static void widen(Walk *w, Dtype dtype)
+/* A value that is computed; what happens once per row, or once for all (rank 0), does not decide how many lanes the others get. Complex numbers come
+ * as two vectors of their parts. */
+static void widen(Walk *w, Dtype dtype, int rank)
 {
     if (dtype_info[dtype].kind == DKIND_COMPLEX) dtype = dtype == DT_complex64 ? DT_float32 : DT_float64;
-    if (!w->row && dtype_info[dtype].bytes > dtype_info[w->s->widest].bytes) w->s->widest = dtype;
+    if (!w->row && rank && dtype_info[dtype].bytes > dtype_info[w->s->widest].bytes) w->s->widest = dtype;
 }
 
 /* An index that may lie outside its array is looked at by itself: the loops that it moves along stay apart. */
@@ -68,7 +68,7 @@ static void add_term(Walk *w, TermKind kind, Id buffer, Dtype dtype, const Map *
     *t = (Term){ .buffer = buffer, .kind = kind, .dtype = (uint8_t)dtype, .phase = phase, .carry = carry, .row = w->row,
                 .root = w->root, .map = copy };
     note_clip(w->s, m);
-    widen(w, dtype);
+    widen(w, dtype, m->rank + m->nindex);
 }
 
 static void add_once(Walk *w, Id id, bool tile)
@@ -88,7 +88,7 @@ static void walk_inputs(Walk *w, Id id, const Map *m, uint8_t phase)
     static const int price[] = { 0, 1, 8, 20 };
     w->s->ops += price[op_info[n->op].cost];
     if (op_info[n->op].cost == COST_MATH) w->s->math += price[COST_MATH];
-    widen(w, n->dtype);
+    widen(w, n->dtype, n->rank);
     for (int i = 0; i < n->nin; i++) walk(w, node_in(w->gr->g, id)[i], m, phase);
 }
 
@@ -219,6 +219,7 @@ static void walk_box(Walk *w, Id id, TermKind kind)
     Map none;
     map_select(&none, 0, w->gp->naxes, NULL);
     add_term(w, kind, id, node_at(w->gr->g, id)->dtype, &none, 0, false);
+    widen(w, node_at(w->gr->g, id)->dtype, 1);
     if (w->ok) w->s->terms.at[w->s->terms.len - 1].box = true;
 }
 
@@ -256,7 +257,7 @@ static void walk_operand(Walk *w, Id id, const Map *m)
         walk_box(w, from, TERM_LOAD);
         return;
     }
-    widen(w, n->dtype);
+    widen(w, n->dtype, n->rank);
     map_unpack(&in, m);
     if (op_info[n->op].kind == KIND_VIEW) map_through(gr->g, id, w->gp->extent, &in);
     for (int i = map_new_index(gr->g, id, m, &in); i < in.nindex; i++) {

@@ -85,6 +85,31 @@ static Id compare_beyond(Trace *t, Op op, const Operand *array, bool number_firs
     return graph_broadcast(t->graph, graph_const(t->graph, DT_bool_, holds), node_shape(t->graph, array->node), n->rank);
 }
 
+/* A narrow integer array against an integer of the run: compared in the array's own dtype with the nearest number that this holds. Where that is another
+ * number, all elements have one answer, which the comparison gives (x <= highest) or an alternative does (x < highest, or more than that is asked). */
+static Id compare_clipped(Graph *g, Op op, Id x, Id s, bool number_first)
+{
+    Dtype d = (Dtype)node_at(g, x)->dtype;
+    int bits = 8 * dtype_info[d].bytes;
+    bool is_signed = dtype_info[d].kind == DKIND_INT, equality = op == OP_equal || op == OP_not_equal, strict = op == OP_less || op == OP_greater;
+    bool below = (op == OP_less || op == OP_less_equal) != number_first;     /* it asks whether the array is below the number */
+    Id low = graph_const(g, DT_int64, is_signed ? -(INT64_C(1) << (bits - 1)) : 0);
+    Id high = graph_const(g, DT_int64, (INT64_C(1) << (bits - is_signed)) - 1);
+    Id nearest = graph_binary(g, OP_minimum, graph_binary(g, OP_maximum, s, low), high), any;
+    if (equality)
+        any = graph_binary(g, op, s, nearest);
+    else if (below)
+        any = strict ? graph_binary(g, OP_less, high, s) : graph_binary(g, OP_less_equal, low, s);
+    else
+        any = strict ? graph_binary(g, OP_less, s, low) : graph_binary(g, OP_less_equal, s, high);
+    const Dim *shape = node_shape(g, x);
+    int rank = node_at(g, x)->rank;
+    Id with = broadcast_to(g, graph_cast(g, nearest, d), shape, rank);
+    Id value = number_first ? compare(g, op, with, x) : compare(g, op, x, with);
+    bool or = op == OP_not_equal || (!equality && strict);
+    return graph_binary(g, or ? OP_logical_or : OP_logical_and, broadcast_to(g, any, shape, rank), value);
+}
+
 /* Comparisons with Python integers, whose value counts; 0: an ordinary comparison, or an exception. */
 static Id compare_number(Trace *t, Op op, const Operand *x, Loop *loop)
 {
@@ -92,7 +117,12 @@ static Id compare_number(Trace *t, Op op, const Operand *x, Loop *loop)
     const Operand *number = &x[n], *array = &x[1 - n];
     if (number->code != CODE_INT || !is_integer(array->code) || !array->node)
         return 0;
-    if (number->reg >= 0 || number->node) {
+    bool in_run = number->reg >= 0 || number->node;
+    if (in_run && dtype_info[array->code].bytes < 8) {
+        Id s = operand_node(t, number, DT_int64);
+        return s ? compare_clipped(t->graph, op, array->node, s, n == 0) : 0;
+    }
+    if (in_run) {
         loop->dtype[n] = DT_int64;
         loop->dtype[1 - n] = array->code == DT_uint64 ? DT_uint64 : DT_int64;
         return 0;

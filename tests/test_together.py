@@ -86,11 +86,58 @@ def test_variances_of_long_rows_go_by_pieces(name, shape):
         np.testing.assert_allclose(got, want, rtol=3e-6)
 
 
-@pytest.mark.parametrize("n", [5003, 40001])
-def test_rows_of_no_equal_pieces_are_right(n):
-    x = R.random((60, n)).astype("float32")
-    for got, want in zip(pyxla.jit(LONG["whole, columns"])(x), LONG["whole, columns"](x.astype(np.float64))):
-        np.testing.assert_allclose(got, want, rtol=3e-6)
+def center(x):
+    return np.abs(x - x.mean(-1, keepdims=True)).sum(-1)
+
+
+def logsumexp(x, axis):
+    m = x.max(axis, keepdims=True)
+    return np.log(np.exp(x - m).sum(axis))
+
+
+ONE_PASS = {                         # shapes without equal pieces, rows past the first cache, other layouts, values computed from one operand
+    "no equal pieces": ((60, 5003), lambda x: (x.var(), x.max(0), x.argmin(1))),
+    "long rows of no equal pieces": ((7, 90001), lambda x: (x.std(1), x.mean(0), x.std())),
+    "a variance of all, and of a value": ((40009, 20), lambda x: (x.std(), np.nansum(x), (x * 2).var(0))),
+    "a variance of a long expression": ((60, 5003), lambda x: ((x * x + 1).var(-1), x.sum(0), (x + 1).var())),
+    "softmax of long rows": ((60, 20011), lambda x: (softmax(x), x.sum(0), x.max())),
+    "center of long rows": ((60, 20011), lambda x: (x.argmax(0), center(x), x.min(1, keepdims=True))),
+    "softmax in Fortran order": ((20, 30011), lambda x: (softmax(x.T), x.sum(0), x.T.min(0))),
+    "down columns, several loops": ((20, 30011), lambda x: (logsumexp(x, 0), x.sum(1), x.argmax())),
+    "a middle axis, several loops": ((30, 40, 301), lambda x: (logsumexp(x, 1), x.sum(2), x.max((0, 1)))),
+    "results that are transposed": ((90, 71, 83), lambda x: (x.transpose(2, 0, 1).sum(1), x.max(1), x.swapaxes(0, 1).mean((0, 2)))),
+    "variance of a transpose": ((90, 71, 83), lambda x: (x.transpose(2, 1, 0).var(-1), x.sum(1), x.T.var(0))),
+    "functions that skip NaN": ((1103, 701), lambda x: (np.nanmean(x.T), x.T.argmin(1), np.nanmax(x, 0), np.nansum(x, 1))),
+    "a dear value": ((1103, 701), lambda x: (np.sqrt(x).all(), np.sqrt(x.T).sum(0), softmax(np.sqrt(x)))),
+    "positions in four axes": ((50, 11, 13, 80), lambda x: (x.argmax(), (x > 0.5).sum(3), x.argmin(2), x.mean((0, 3), keepdims=True))),
+    "strided": ((1103, 701), lambda x: (x[::-1].argmax(), x[::-1].sum(0), (x[::-1] * 2).max(1))),
+    "short last axis": ((70, 601, 7), lambda x: (x.sum(), x.sum((0, 2)), x.max(1))),
+}
+
+
+@pytest.mark.parametrize("name", ONE_PASS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_reductions_of_one_operand_share_a_pass(name, dtype):
+    shape, f = ONE_PASS[name]
+    if dtype == "float64":
+        shape = (*shape[:-1], shape[-1] // 2 + 1)
+    x = (R.random(shape) + 0.5).astype(dtype)
+    c = compiled(f, x)
+    if x.nbytes > 3 << 20:
+        assert len(reads(c.plan)) == 1 and c.workspace_bytes < x.nbytes / 2, str(c.plan)[:1000]
+    for got, want in zip(pyxla.jit(f)(x), f(x.astype(np.float64))):
+        if not np.issubdtype(want.dtype, np.integer) and got.dtype != np.float16:
+            np.testing.assert_allclose(got, want, rtol=1e-10 if dtype == "float64" else 1e-5)
+        elif dtype != "float16":
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("view", [lambda x: x[::2], lambda x: x[:, ::2], lambda x: x[:, ::-1], lambda x: x.T], ids=range(4))
+def test_positions_in_strided_arrays_need_no_copy(view):
+    x = view(R.random((2000, 1100)))
+    f = pyxla.jit(lambda x: (x.argmax(), (x * x).argmin()))
+    assert f.lower(x).compile().workspace_bytes < x.nbytes / 8
+    assert f(x) == (x.argmax(), (x * x).argmin())
 
 
 @pytest.mark.parametrize("name", DEEP)
@@ -188,6 +235,10 @@ def random_case(rng):
         calls.insert(rng.randrange(len(calls)), f"({v} * 1.0 - {v}.mean(-1, keepdims=True)) / (1 + {v}.std(-1, keepdims=True))")
     if rng.random() < 0.3:
         calls.insert(rng.randrange(len(calls)), v)
+    if rng.random() < 0.3:
+        calls.insert(rng.randrange(len(calls)), f"logsumexp({v} * 0.5, {rng.randrange(rank)})")
+    if rng.random() < 0.3:
+        calls.insert(rng.randrange(len(calls)), f"{v}.T.{rng.choice(['sum', 'max', 'argmin', 'var'])}({rng.randrange(rank)}, keepdims=True)")
     return f"lambda x, y: ({', '.join(calls)},)", (x, x[::1].copy() % 5)
 
 
@@ -195,7 +246,7 @@ CASES = """
 import random, sys
 import numpy as np
 import pyxla
-from test_together import random_case
+from test_together import logsumexp, random_case
 for seed in range(60):
     source, args = random_case(random.Random(seed))
     f = eval(source)

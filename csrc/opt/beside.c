@@ -1,75 +1,72 @@
-/* Reductions of one value beside each other, in the form in which a pass can serve all of them (schedule_together.c), which asks for one domain:
+/* Variances beside other reductions of the same arrays, in a form that a pass over memory can serve together with those (schedule_together.c): the blocks that a variance
+ * of much goes by otherwise (variance.c) are a domain of their own.
  *
- *   x.T.sum(0) beside x.sum(0)     is x.sum(1)
- *   x.argmax() beside x.sum(0)     is of x and not of x.ravel(), if all that is made of x.ravel() is such numbers
- *   x.var() beside x.sum(0)        goes by rows (variance.c), which are blocks of it. A row too long to be gone through twice in the first cache is cut into
- *                                  equal pieces: an axis more, for all reductions of x
+ *   x.var(1) beside x.sum(0)       goes by its rows. A row too long to be gone through twice in the first cache is cut into equal pieces: an axis more, for all reductions of x
+ *   x.var() beside x.sum(0)        goes by rows of x, too, or pieces of them
+ *   without equal pieces           one loop, with the moments of what elements differ by from the first one
  */
 #include "opt/plan.h"
 
 enum {
-    PIECE_MOST = 8192,           /* bytes of a row that schedule_together.c goes through several times */
+    PIECE_MOST = 8192,           /* bytes of a row that schedule_together.c goes through several times in the first cache */
     PIECE_LEAST = 1024,          /* ... that is worth what its own moments cost */
     LOOKED_AT = 32,              /* nodes of a computed value */
     L2 = 1 << 20,                /* where no target is known */
 };
 
-/* The axis mask of a reduction as one of what a transpose shows, in *x; false: the result would have to be transposed, or positions would count in another order. */
-static bool below_transpose(const Graph *g, Op op, Id *x, uint64_t *axes)
-{
-    const int64_t *perm = node_attr(g, *x);
-    bool places = op == OP_reduce_argmax || op == OP_reduce_argmin;
-    int64_t kept = -1, over = -1;
-    uint64_t below = 0;
-    for (int d = 0; d < node_at(g, *x)->rank; d++) {
-        bool reduced = *axes >> d & 1;
-        int64_t *last = reduced ? &over : &kept;
-        if (perm[d] < *last && (!reduced || places)) return false;
-        *last = perm[d];
-        if (reduced) below |= 1ull << perm[d];
-    }
-    *x = node_in(g, *x)[0];
-    *axes = below;
-    return true;
-}
-
 static uint64_t all_axes(const Graph *g, Id x) { return (1ull << node_at(g, x)->rank) - 1; }
 
-/* What reduction `id` is of, seen as above, and over which axes; whether that is its own input. */
-static bool base_of(const Graph *g, Id id, const Beside *b, const uint32_t *uses, Id *x, uint64_t *axes)
+/* What reduction `id` is of, below a transpose or a reshape that is reduced as a whole, and over which axes. */
+static Id base_of(const Graph *g, Id id, uint64_t *axes)
 {
-    Op op = node_at(g, id)->op;
-    *x = node_in(g, id)[0];
+    Id x = node_in(g, id)[0];
     *axes = (uint64_t)node_attr(g, id)[0];
-    if (node_at(g, *x)->op == OP_reshape && *axes == all_axes(g, *x) && b[*x].numbers == uses[*x] && node_at(g, node_in(g, *x)[0])->rank) {
-        *x = node_in(g, *x)[0];
-        *axes = all_axes(g, *x);
-        return false;
+    if (node_at(g, x)->op == OP_reshape && *axes == all_axes(g, x)) {
+        x = node_in(g, x)[0];
+        *axes = all_axes(g, x);
+        return x;
     }
-    return node_at(g, *x)->op != OP_transpose || !below_transpose(g, op, x, axes);
+    if (node_at(g, x)->op != OP_transpose) return x;
+    const int64_t *perm = node_attr(g, x);
+    uint64_t below = 0;
+    for (int d = 0; d < node_at(g, x)->rank; d++) if (*axes >> d & 1) below |= 1ull << perm[d];
+    *axes = below;
+    return node_in(g, x)[0];
 }
 
-static void note(Beside *b, uint64_t axes, bool own)
+/* Notes that value v, x or computed from x element by element, is reduced over these axes, at x and all that it is computed from. */
+static void note(const Graph *g, Id x, Id v, uint64_t axes, bool varies, Beside *b, int *left)
 {
-    b->mixed = b->mixed || (b->axes && (b->axes != axes || b->own != own));
-    b->axes = axes;
-    b->own = b->own || own;
+    const Node *n = node_at(g, x);
+    if (--*left < 0) return;
+    b[x].mixed = b[x].mixed || (b[x].of && (b[x].axes != axes || b[x].of != v));
+    b[x].of = v;
+    b[x].axes = axes;
+    b[x].varied = b[x].varied || varies;
+    for (int i = 0; i < n->nin && op_info[n->op].kind == KIND_ELEMENTWISE; i++) note(g, node_in(g, x)[i], v, axes, varies, b, left);
 }
 
-void beside_note(const Graph *g, Id id, const uint32_t *uses, Beside *b)
+void beside_note(const Graph *g, Id id, Beside *b)
 {
-    const Node *n = node_at(g, id);
-    Id x = n->nin ? node_in(g, id)[0] : 0;
     uint64_t axes;
-    if (n->op == OP_reshape && b[id].numbers && b[id].numbers == uses[id]) note(&b[x], all_axes(g, x), false);
-    if (op_info[n->op].kind != KIND_REDUCE) return;
-    if (node_at(g, x)->op == OP_reshape && (uint64_t)node_attr(g, id)[0] == all_axes(g, x)) {
-        b[x].numbers++;
-        return;
-    }
-    bool own = base_of(g, id, b, uses, &x, &axes);
-    note(&b[x], axes, own);
-    if (n->op == OP_reduce_var && axes >> (node_at(g, x)->rank - 1) & 1) b[x].varied = true;
+    int left = LOOKED_AT;
+    if (op_info[node_at(g, id)->op].kind != KIND_REDUCE) return;
+    Id x = base_of(g, id, &axes), v = node_in(g, id)[0];
+    int kept = 0;
+    for (int d = 0; d < node_at(g, v)->rank; d++) kept += !(node_attr(g, id)[0] >> d & 1) && node_shape(g, v)[d] != 1;
+    b[v].numbers += !kept;
+    if (!node_at(g, x)->rank) return;
+    note(g, x, x, axes, node_at(g, id)->op == OP_reduce_var && axes >> (node_at(g, x)->rank - 1) & 1, b, &left);
+}
+
+/* Whether what x is computed from is reduced over several sets of axes, or as several values. */
+static bool is_mixed(const Graph *g, Id x, const Beside *b, int *left)
+{
+    const Node *n = node_at(g, x);
+    if (b[x].mixed) return true;
+    if (--*left < 0) return false;
+    for (int i = 0; i < n->nin && op_info[n->op].kind == KIND_ELEMENTWISE; i++) if (is_mixed(g, node_in(g, x)[i], b, left)) return true;
+    return false;
 }
 
 /* Whether the value is read along its last axis in order. */
@@ -98,34 +95,36 @@ static Dim piece_of(const Graph *g, Id x, const Target *target, const PlanInput 
     return 0;
 }
 
-bool beside_rows(const Beside *b, const Graph *old, Id id, const uint32_t *uses, const Graph *g, Id x, const Target *target, const PlanInput *in)
+bool beside_varies(const Beside *b, const Graph *old, Id id)
 {
-    Id base;
     uint64_t over;
-    if (op_info[node_at(old, id)->op].kind != KIND_REDUCE) return false;
-    base_of(old, id, b, uses, &base, &over);
-    return b[base].mixed && b[base].varied && node_at(g, x)->rank && piece_of(g, x, target, in) == node_shape(g, x)[node_at(g, x)->rank - 1];
+    return b[base_of(old, id, &over)].varied;
 }
 
-bool beside_place(const Beside *b, const Graph *old, Id id, const uint32_t *uses, const Id *map, Graph *g, const Target *target, const PlanInput *in, Id *x, int64_t *axes)
+VarianceForm beside_form(const Beside *b, const Graph *old, Id id, const Graph *g, Id x, const Target *target, const PlanInput *in)
 {
-    Id base;
     uint64_t over;
-    bool own = base_of(old, id, b, uses, &base, &over);
-    if (!b[base].mixed || !b[base].own) return false;
-    Id v = own ? *x : map[base];
-    int r = node_at(g, v)->rank;
-    Dim shape[MAX_RANK], piece = b[base].varied ? piece_of(g, v, target, in) : 0;
-    bool cut = piece && piece != node_shape(g, v)[r - 1];
-    if (own && !cut) return false;
-    if (cut) {
-        for (int d = 0; d < r; d++) shape[d] = node_shape(g, v)[d];
-        shape[r - 1] /= piece;
-        shape[r] = piece;
-        v = graph_reshape(g, v, shape, r + 1);
-        if (over >> (r - 1) & 1) over |= 1ull << r;
-    }
-    *x = v;
-    *axes = (int64_t)over;
-    return v != 0;
+    int left = LOOKED_AT;
+    if (op_info[node_at(old, id)->op].kind != KIND_REDUCE || !node_at(g, x)->rank) return VARIANCE_ALONE;
+    Id base = base_of(old, id, &over);
+    if (!b[base].varied || !is_mixed(old, base, b, &left)) return VARIANCE_ALONE;
+    Dim row = node_shape(g, x)[node_at(g, x)->rank - 1];
+    return row >= 0 && piece_of(g, x, target, in) == row ? VARIANCE_ROWS : VARIANCE_SHARED;
+}
+
+bool beside_cut(const Beside *b, const Graph *old, Id id, const Id *map, Graph *g, const Target *target, const PlanInput *in, Id *x, int64_t *axes)
+{
+    uint64_t over;
+    Id base = base_of(old, id, &over), v = *x;
+    int r = node_at(g, v)->rank, left = LOOKED_AT;
+    Dim shape[MAX_RANK];
+    if (v != map[base] || !r || !b[base].varied || !is_mixed(old, base, b, &left)) return false;
+    Dim piece = piece_of(g, v, target, in);
+    if (!piece || piece == node_shape(g, v)[r - 1]) return false;
+    for (int d = 0; d < r; d++) shape[d] = node_shape(g, v)[d];
+    shape[r - 1] /= piece;
+    shape[r] = piece;
+    if (*axes >> (r - 1) & 1) *axes |= 1ll << r;
+    *x = graph_reshape(g, v, shape, r + 1);
+    return *x != 0;
 }

@@ -38,12 +38,68 @@ static uint32_t readable_from(const Grouping *gr, Id id, const Map *m)
     return node_at(gr->g, id)->op == OP_input && group_input_buffer(gr, id, m) != id ? gr->copy_group[node_attr(gr->g, id)[0]] + 1 : 0;
 }
 
+/* Bytes per step of node `id` along its axis d: of an input; else as if it lay in the order of its group's domain, or in C order. */
+static int64_t step_of(const Grouping *gr, Id id, int d)
+{
+    const Node *n = node_at(gr->g, id);
+    int64_t bytes = dtype_info[n->dtype].bytes;
+    if (n->op == OP_input) return gr->in[node_attr(gr->g, id)[0]].stride[d];
+    if (gr->info[id].group && gr->info[id].axis[d] >= 0) {
+        const Group *gp = &gr->groups.at[gr->info[id].group];
+        for (int k = gp->naxes - 1; k > gr->info[id].axis[d]; k--) bytes *= gp->extent[k];
+        return bytes;
+    }
+    for (int k = n->rank - 1; k > d; k--) bytes *= node_shape(gr->g, id)[k];
+    return bytes;
+}
+
+/* Notes how the leaf moves, if it is the first one that does along all own axes. */
+static void note_walk(Scan *s, Id id, const Map *m)
+{
+    if (s->walked || m->flat || m->nindex) return;
+    memset(s->step, 0, sizeof s->step);
+    for (int d = 0; d < m->rank; d++) {
+        int64_t bytes = step_of(s->gr, id, d);
+        for (int k = 0; k < s->own.n; k++) s->step[k] += bytes * m->step[d][k];
+    }
+    s->walked = true;
+    for (int k = 0; k < s->own.n; k++) {
+        s->step[k] = s->step[k] < 0 ? -s->step[k] : s->step[k];
+        s->walked = s->walked && s->step[k];
+    }
+}
+
+void scan_in_order(Scan *s)
+{
+    int order[MAX_DOMAIN];
+    int8_t place[MAX_DOMAIN];
+    Own own = s->own;
+    if (!s->walked) return;
+    for (int k = 0; k < own.n; k++) {
+        int at = k;
+        for (; at > 0 && s->step[order[at - 1]] < s->step[k]; at--) order[at] = order[at - 1];
+        order[at] = k;
+    }
+    for (int k = 0; k < own.n; k++) {
+        place[order[k]] = (int8_t)k;
+        s->own.extent[k] = own.extent[order[k]];
+    }
+    for (int d = 0; d < MAX_RANK; d++) if (own.of[d] >= 0 && own.of[d] < own.n) s->own.of[d] = place[own.of[d]];
+    for (uint32_t i = 0; i < s->leaves.len; i++) {
+        Leaf *leaf = &s->leaves.at[i];
+        for (int d = 0; leaf->select && d < node_at(s->gr->g, leaf->id)->rank; d++)
+            if (leaf->sel[d] >= 0) leaf->sel[d] = place[leaf->sel[d]];
+    }
+    s->walked = false;                       /* done */
+}
+
 static void scan_leaf(Scan *s, Id id, const Map *m)
 {
     const NodeInfo *info = &s->gr->info[id];
     Leaf *leaf = vec_push(s->gr->arena, &s->leaves);
     if (!leaf) { s->ok = false; return; }
     leaf->id = id;
+    note_walk(s, id, m);
     leaf->select = !m->flat && !m->nindex && !m->clip;
     for (int d = 0; leaf->select && d < m->rank; d++) {
         leaf->sel[d] = -1;
@@ -237,6 +293,7 @@ static uint32_t force_group(Grouping *gr, Id id, uint32_t floor)
     int8_t axis[MAX_DOMAIN];
     if (!scan_node(&s, gr, id)) return 0;
     uint32_t low = s.low > floor ? s.low : floor, n = s.best >= floor ? s.best : 0;
+    scan_in_order(&s);
     if (!n || !scan_may_join(&s, n, axis)) {
         n = scan_group(&s, low, 0, false);
         identity_axes(axis);
@@ -379,15 +436,14 @@ static bool visit_elementwise(Grouping *gr, Id id)
 }
 
 /* Whether a reduction of elements of `bytes` over these extents is split over grid points, so that what follows it is another kernel. A row
- * that fits in the second cache is not: what follows finds it there. */
-static bool is_split(const Grouping *gr, const Group *gp, int64_t bytes)
+ * that fits in the second cache is not: what follows finds it there. last: the last axis is reduced. */
+static bool is_split(const Grouping *gr, const Group *gp, int64_t bytes, bool last)
 {
     int64_t kept = 1, red = 1, l2 = gr->target->l2 ? (int64_t)gr->target->l2 : 1 << 20;
     for (int k = 0; k < gp->naxes; k++) {
         if (gp->reduced >> k & 1) red *= gp->extent[k];
         else kept *= gp->extent[k];
     }
-    bool last = gp->naxes && gp->reduced >> (gp->naxes - 1) & 1;
     return kept * red > SPLIT_SIZE && (last ? kept <= SPLIT_KEPT && red * bytes > l2 : red > SPLIT_ROWS);
 }
 
@@ -471,6 +527,7 @@ static bool visit_reduce(Grouping *gr, Id id)
     Own own;
     int8_t axis[MAX_DOMAIN];
     if (!scan_node(&s, gr, v) || !own_axes(gr, id, &own)) return false;
+    scan_in_order(&s);
     uint32_t over = 0, n = 0;                              /* own axes of v that are reduced */
     for (int d = 0; d < node_at(g, v)->rank; d++)
         if (s.own.of[d] >= 0 && (node_attr(g, id)[0] >> d & 1)) over |= 1u << s.own.of[d];
@@ -484,7 +541,9 @@ static bool visit_reduce(Grouping *gr, Id id)
     uint32_t red = 0;
     for (int j = 0; j < s.own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
     gp->reduced |= red;
-    gp->closed = is_split(gr, gp, dtype_info[node_at(g, v)->dtype].bytes);
+    int last = node_at(g, v)->rank - 1;
+    while (last >= 0 && s.own.of[last] < 0) last--;
+    gp->closed = is_split(gr, gp, dtype_info[node_at(g, v)->dtype].bytes, last >= 0 && gp->reduced >> axis[s.own.of[last]] & 1);
     int8_t kept[MAX_DOMAIN];
     for (int d = 0, k = 0; d < node_at(g, v)->rank; d++)
         if (!(node_attr(g, id)[0] >> d & 1) && s.own.of[d] >= 0) kept[k++] = axis[s.own.of[d]];

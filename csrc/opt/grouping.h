@@ -17,11 +17,14 @@ typedef struct {
     uint32_t ready;              /* the lowest group that finds the copies of inputs made */
     uint32_t best;               /* the highest group among the leaves */
     uint32_t ops;
-    bool costly, ok;
+    bool costly, ok, walked;     /* walked: bytes per step of the first leaf that moves along all own axes are in `step` */
+    int64_t step[MAX_DOMAIN];
 } Scan;
 
 /* What evaluating node id inline touches; false on error. */
 bool scan_node(Scan *s, Grouping *gr, Id id);
+/* Puts the own axes in the order of that leaf's memory, so that reductions of an array and of its transpose, over whatever axes, have one domain. */
+void scan_in_order(Scan *s);
 /* Whether an elementwise value with this scan may be evaluated in group n; sets axis. */
 bool scan_may_join(const Scan *s, uint32_t n, int8_t *axis);
 /* Counts what was scanned as part of group n, and remembers what its first members read. */

@@ -110,28 +110,29 @@ Id host_selected(Graph *g, const Id *in, int nin);
 /* taps.c: the reduce_sum node as a sum of slices, if it is over a window of a few elements; else 0. */
 Id sum_of_taps(Graph *g, Id sum);
 /* ---- variance.c ---- */
-/* A variance over axes that include the last one as sums; 0: it stays as it is. in: layouts of the graph's inputs, NULL: all in C order. rows: blocks of it, if
- * it goes by blocks, are rows. */
-Id variance(Graph *g, Id x, const int64_t *attr, const Target *target, const PlanInput *in, bool rows);
+/* How a variance over axes that include the last one goes: as is best for itself; by blocks that are rows; or in a form that reductions over other axes can share a pass with. */
+typedef enum { VARIANCE_ALONE, VARIANCE_ROWS, VARIANCE_SHARED } VarianceForm;
+/* A variance as sums, or of other values; 0: it stays as it is. in: layouts of the graph's inputs, NULL: all in C order. */
+Id variance(Graph *g, Id x, const int64_t *attr, const Target *target, const PlanInput *in, VarianceForm form);
 /* A reduction over the axes of a variance of the same value, if that goes by blocks: from the reductions of the blocks; 0: it does not, or has no such form. */
-Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Target *target, const PlanInput *in, bool rows);
+Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Target *target, const PlanInput *in, VarianceForm form);
 /* ---- beside.c ---- */
-/* What is known of a node's reductions: the axes of one of them, how many make a number of this reshape; whether there are some over other axes, some of the node itself
- * (and not of a transpose or reshape of it), a variance over axes that include the last one. */
-typedef struct { uint64_t axes; uint32_t numbers; bool mixed, own, varied; } Beside;
-/* Notes what node id reduces; all its users have been noted, and counted in `uses`. */
-void beside_note(const Graph *g, Id id, const uint32_t *uses, Beside *b);
-/* Reduction id of the old graph, of *x over *axes in g, as one that shares a pass with the others of its value; the result has another shape then. false: it stays, or an
- * error. */
-bool beside_place(const Beside *b, const Graph *old, Id id, const uint32_t *uses, const Id *map, Graph *g, const Target *target, const PlanInput *in, Id *x, int64_t *axes);
-/* Whether reduction id, now of x in g, is of a value whose variances go by its rows, beside reductions over other axes. */
-bool beside_rows(const Beside *b, const Graph *old, Id id, const uint32_t *uses, const Graph *g, Id x, const Target *target, const PlanInput *in);
+/* What is known of a node's reductions, and of those of what is computed from it element by element: the value and the axes of one of them, whether there are some of others,
+ * a variance over axes that include the last one; how many reductions make a number of it. */
+typedef struct { uint64_t axes; Id of; uint32_t numbers; bool mixed, varied; } Beside;
+/* Notes what node id reduces, if it is a reduction. */
+void beside_note(const Graph *g, Id id, Beside *b);
+/* Whether the value that reduction id is of, below a view, has variances over its last axis. */
+bool beside_varies(const Beside *b, const Graph *old, Id id);
+/* How reduction id of the old graph, now of x in g, goes if it is a variance. */
+VarianceForm beside_form(const Beside *b, const Graph *old, Id id, const Graph *g, Id x, const Target *target, const PlanInput *in);
+/* Reduction id of the old graph, of *x over *axes in g, as one of *x in pieces, if a variance of the same value goes by these; false: it stays, or an error. map: from the old graph to g. */
+bool beside_cut(const Beside *b, const Graph *old, Id id, const Id *map, Graph *g, const Target *target, const PlanInput *in, Id *x, int64_t *axes);
 /* ---- reshapes.c: reshapes that are no index maps; in: layouts of the graph's inputs, NULL: all in C order ---- */
 /* Whether graph input `id` lies in C order without gaps. */
 bool input_in_order(const Graph *g, const PlanInput *in, Id id);
-/* A reduction of a reshape x as one of the same value in another shape, over other axes, that need not be stored; alone: nothing else reads the reshape. false:
- * nothing has changed. */
-bool reduce_refined(Graph *g, const PlanInput *in, Op op, bool alone, Id *x, int64_t *axes);
+/* A reduction of a reshape x as one of the same value in another shape, over other axes, that need not be stored. false: nothing has changed. */
+bool reduce_refined(Graph *g, const PlanInput *in, Op op, Id *x, int64_t *axes);
 /* An elementwise operation on reshapes done before the reshape, likewise; 0: none of them asks for it. */
 Id elementwise_refined(Graph *g, const PlanInput *layout, Op op, const Id *in, int nin, Dtype dtype);
 /* A graph of live nodes in which values computed from arrays in C order are computed in the shape that they are used in, or the same graph; NULL with an

@@ -90,19 +90,8 @@ static bool wants_refinement(const Graph *g, const PlanInput *in, Id id, Dim *r,
     return s.plain && s.views;
 }
 
-/* A reshape that nothing but a reduction to one number reads: that of what is reshaped. */
-static bool reduces_all(const Graph *g, Op op, Id *x, int64_t *axes)
+bool reduce_refined(Graph *g, const PlanInput *in, Op op, Id *x, int64_t *axes)
 {
-    if (node_at(g, *x)->op != OP_reshape || !node_at(g, node_in(g, *x)[0])->rank || op == OP_reduce_argmax || op == OP_reduce_argmin) return false;
-    for (int d = 0; d < node_at(g, *x)->rank; d++) if (!(*axes >> d & 1) && node_shape(g, *x)[d] != 1) return false;
-    *x = node_in(g, *x)[0];
-    *axes = (1ll << node_at(g, *x)->rank) - 1;
-    return true;
-}
-
-bool reduce_refined(Graph *g, const PlanInput *in, Op op, bool alone, Id *x, int64_t *axes)
-{
-    if (alone && reduces_all(g, op, x, axes)) return true;
     Dim r[MAX_RANK];
     int8_t of[MAX_RANK];
     int n;

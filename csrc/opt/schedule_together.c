@@ -5,7 +5,7 @@
  * results need; a small launch of each group combines these, at its own place among the groups. A full-size value that the leader computes and that only the
  * others read is kept in a tile of the block.
  *
- * A group that runs over its rows several times (a variance, a softmax) does all of that to each row of the block, if rows are short enough for a block to have all of one.
+ * A group that runs over its rows several times (a variance, a softmax) does all of that to each row of the block, if rows are short enough for a block to have all of some.
  *
  * Only of arrays past the second cache: it serves a second pass as fast as a block of it would. */
 #include "opt/schedule.h"
@@ -15,6 +15,9 @@ enum {
     VECTOR_LEAST = 64, VECTOR_MOST = 8192,                     /* bytes */
     MOST_ROWS = 64,              /* of a block along any other loop */
     LEAST_ROWS = 8,
+    LEAST_LONG = 4,              /* ... beside rows that are run over several times: partial states of columns then take a quarter of the array */
+    ROW_STATES = 8,              /* states in the bytes of a row that are worth one of its own */
+    LINE = 64,
     MOST_GROUPS = 32,
 };
 
@@ -56,21 +59,54 @@ static bool is_one_loop(const Grouping *gr, uint32_t n)
     return true;
 }
 
-/* Whether a plain group makes several loops over short rows that are contiguous in memory: all of them run over a row of the block. */
-static bool is_rows(const Grouping *gr, const Buffers *b, uint32_t n)
+/* The axes that a block has all of, because group n runs over them several times. */
+static uint32_t whole_axes(const Grouping *gr, uint32_t n) { return is_one_loop(gr, n) ? 0 : gr->groups.at[n].reduced; }
+
+/* Bytes of group n's states. */
+static int64_t state_bytes(const Grouping *gr, uint32_t n)
 {
-    const Group *gp = &gr->groups.at[n];
-    const Survey *s = &gr->surveys[n];
-    Lower l = { .buffers = (Buffers *)b };
-    int last = gp->naxes - 1;
-    if (gp->reduced != 1u << last) return false;
-    for (uint32_t i = 0; i < s->terms.len; i++) {
-        const Term *t = &s->terms.at[i];
-        int64_t step[MAX_DOMAIN], off;
-        if (t->map->nindex) return false;
-        lower_steps(&l, t->buffer, t->map, step, &off);
-        if (step[last] && (step[last] != dtype_info[t->dtype].bytes || gp->extent[last] * step[last] > VECTOR_MOST)) return false;
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < gr->surveys[n].reduces.len; i++) {
+        Id id = gr->surveys[n].reduces.at[i];
+        Dtype dt = node_at(gr->g, node_in(gr->g, id)[0])->dtype;
+        Monoid m = op_info[node_at(gr->g, id)->op].monoid;
+        for (int c = 0; c < monoid_info[m].width; c++) bytes += dtype_info[component_dtype(m, dt, c)].bytes;
     }
+    return bytes;
+}
+
+/* Bytes that group n reads of each point of its domain, or keeps of one for its next loop. */
+static int64_t full_bytes(const Grouping *gr, uint32_t n, bool kept)
+{
+    const Survey *s = &gr->surveys[n];
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < s->terms.len && !kept; i++)
+        if (!s->terms.at[i].phase && is_full(&gr->groups.at[n], s->terms.at[i].map)) bytes += dtype_info[s->terms.at[i].dtype].bytes;
+    for (uint32_t i = 0; i < s->tiles.len && kept; i++) bytes += dtype_info[node_at(gr->g, s->tiles.at[i])->dtype].bytes;
+    return bytes;
+}
+
+/* Whether blocks that have all of axes `whole` are small enough, by what group n touches of a point: some rows of them, or a strip of columns. And so many that partial
+ * states of group q, which runs over other axes, are no more than half of what is read. */
+static bool fits(const Grouping *gr, uint32_t n, uint32_t q, uint32_t whole)
+{
+    const Group *gp = &gr->groups.at[n], *gq = &gr->groups.at[q];
+    int64_t block = (int64_t)gr->target->l2 / 2, bytes = full_bytes(gr, n, false), points = 1, reach = 1;
+    bool rows = whole >> (gp->naxes - 1) & 1;
+    if (!whole) return true;
+    for (int k = 0; k < gp->naxes && points <= block; k++) if (whole >> k & 1) points *= gp->extent[k];
+    int64_t tiles = full_bytes(gr, n, true), many = rows ? (block / points - tiles) / (bytes ? bytes : 1) : block / points / (bytes + tiles ? bytes + tiles : 1);
+    if (many < (rows ? LEAST_LONG : LINE / dtype_info[gr->surveys[n].widest].bytes)) return false;
+    for (int k = 0; k < gp->naxes && reach <= many; k++) if ((gq->reduced & ~whole) >> k & 1) reach *= gp->extent[k];
+    if (many > MOST_ROWS) many = MOST_ROWS;
+    return whole_axes(gr, q) || reach <= many || 2 * state_bytes(gr, q) <= many * bytes;
+}
+
+/* Whether a plain group of several loops reads nothing by computed indices. */
+static bool has_plain_terms(const Grouping *gr, uint32_t n)
+{
+    const Survey *s = &gr->surveys[n];
+    for (uint32_t i = 0; i < s->terms.len; i++) if (s->terms.at[i].map->nindex) return false;
     return true;
 }
 
@@ -111,7 +147,7 @@ static bool can_follow(const Grouping *gr, const Buffers *b, uint32_t q, uint32_
         const Term *t = &s->terms.at[i];
         if (t->kind != TERM_LOAD || (t->phase && one)) continue;
         int64_t bytes = b->at.at[t->buffer].bytes;
-        bool full = is_full(gq, t->map) && bytes > (int64_t)gr->target->l2, there = one && made_in(gr, t->buffer) == n && stores_there(gr, n, t);
+        bool full = is_full(gq, t->map) && bytes > (int64_t)gr->target->l2, there = made_in(gr, t->buffer) == n && stores_there(gr, n, t);
         if (made_in(gr, t->buffer) >= n && !there) return false;
         shares = shares || (full && there);
         for (uint32_t j = 0; j < gr->surveys[n].terms.len && full; j++) {
@@ -122,18 +158,23 @@ static bool can_follow(const Grouping *gr, const Buffers *b, uint32_t q, uint32_
     return shares;
 }
 
-static bool may_share(const Grouping *gr, const Buffers *b, uint32_t n)
+static bool may_share(const Grouping *gr, uint32_t n)
 {
-    return !gr->groups.at[n].together && is_plain(gr, n) && (is_one_loop(gr, n) || is_rows(gr, b, n));
+    return !gr->groups.at[n].together && is_plain(gr, n) && (is_one_loop(gr, n) || has_plain_terms(gr, n));
 }
 
 void together_mark(Grouping *gr, const Buffers *b)
 {
     for (uint32_t n = 1; n < gr->groups.len; n++) {
-        if (!may_share(gr, b, n)) continue;
+        if (!may_share(gr, n)) continue;
+        uint32_t whole = whole_axes(gr, n);
+        if (!fits(gr, n, n, whole)) continue;
         for (uint32_t q = n + 1, found = 1; q < gr->groups.len && found < MOST_GROUPS; q++) {
-            if (!may_share(gr, b, q) || !can_follow(gr, b, q, n)) continue;
+            if (!may_share(gr, q) || !can_follow(gr, b, q, n)) continue;
+            uint32_t both = whole | whole_axes(gr, q);
+            if (!fits(gr, q, n, both) || !fits(gr, n, q, both)) continue;
             gr->groups.at[q].together = gr->groups.at[n].together = n;
+            whole = both;
             found++;
         }
     }
@@ -147,6 +188,7 @@ typedef struct {
     int n;
     int last;                        /* the group whose statements were made last: it knows all arrays of the kernel */
     int32_t block[MAX_DOMAIN + 1];   /* of each loop, 0: it is not cut */
+    bool inside;                     /* a block has all of the vector loop, which is cut for sums: they are rounded once per piece of a row */
 } Together;
 
 static bool reduced_by_any(const Together *t, int i)
@@ -161,17 +203,30 @@ static int64_t blocks_of(const Together *t, int i)
     return t->block[i] ? (extent + t->block[i] - 1) / t->block[i] : 1;
 }
 
+/* Whether group l runs over its rows several times. */
+static bool has_loops(const Lower *l) { return !is_one_loop(l->gr, l->n); }
+
+/* Whether some group runs over the loop several times. */
+static bool is_whole_loop(const Together *t, int i)
+{
+    for (int g = 0; g < t->n; g++) if (t->l[g]->loop[i].reduced && has_loops(t->l[g])) return true;
+    return false;
+}
+
 /* Whether a block has all of the loop, which is then no grid loop. */
-static bool is_open(const Together *t, int i) { return !t->block[i] && i == t->l[0]->vec; }
+static bool is_open(const Together *t, int i) { return i == t->l[0]->vec ? !t->block[i] || t->inside : !t->block[i] && is_whole_loop(t, i); }
+
+/* The part of the loop that a block has. */
+static Part part_of(const Together *t, int i) { return t->block[i] ? PART_WITHIN : PART_WHOLE; }
+
+/* Whether a block has more than one coordinate of the loop. */
+static bool runs_in_block(const Together *t, int i) { return t->block[i] || is_open(t, i); }
 
 static int64_t within(const Together *t, int i)
 {
     int64_t extent = t->l[0]->loop[i].extent;
     return is_open(t, i) ? extent : !t->block[i] ? 1 : extent < t->block[i] ? extent : t->block[i];
 }
-
-/* Whether group l runs over its rows several times. */
-static bool has_loops(const Lower *l) { return !is_one_loop(l->gr, l->n); }
 
 static bool any_has_loops(const Together *t)
 {
@@ -194,22 +249,58 @@ static int64_t point_bytes(const Together *t)
     return bytes;
 }
 
+/* Elements of a block or, `inside`, of a piece along the vector loop; 0: all. */
+static int32_t vector_block(const Together *t)
+{
+    const Lower *l = t->l[0];
+    int64_t l2 = (int64_t)l->gr->target->l2, rows = point_bytes(t);
+    for (int g = 0; g < t->n; g++) rows += full_bytes(l->gr, t->l[g]->n, true);
+    int32_t most = floor_pow2(l2 / VECTOR_PART > VECTOR_LEAST ? l2 / VECTOR_PART : VECTOR_LEAST, VECTOR_MOST);
+    int32_t item = dtype_info[l->survey->widest].bytes, least = LINE / item;
+    if (t->inside) return l->loop[l->vec].extent > most / item ? most / item : 0;
+    for (int i = 0; i < l->nloops; i++) if (is_whole_loop(t, i)) rows *= l->loop[i].extent;
+    bool rest = false;
+    for (int i = 0; i < l->nloops; i++) rest = rest || (i != l->vec && !is_whole_loop(t, i) && reduced_by_any(t, i));
+    int32_t block = any_has_loops(t) ? floor_pow2(l2 / 2 / rows / (rest ? LEAST_LONG : 1), most / item) : most / item;
+    return block < least ? least : block;
+}
+
+/* Least coordinates of a block along loop i: so many that the partial states of what runs over no other one but the vector loop are a quarter of what is read. */
+static int32_t least_rows(const Together *t, int i)
+{
+    int64_t least = any_has_loops(t) ? LEAST_LONG : LEAST_ROWS;
+    for (int g = 0; g < t->n; g++) {
+        const Lower *l = t->l[g];
+        int others = 0;
+        for (int k = 0; k < l->nloops; k++) others += l->loop[k].reduced && k != i;
+        int64_t rows = 4 * state_bytes(l->gr, l->n) / (point_bytes(t) - 1 ? point_bytes(t) - 1 : 1);
+        if (l->loop[i].reduced && !others && !has_loops(l) && rows > least) least = rows;
+    }
+    return floor_pow2(2 * least - 1, MOST_ROWS);
+}
+
 /* The vector loop is cut last: a piece of a row is read as one stream. The other loops that some group reduces share what is left of half the second cache. */
 static void choose_cuts(Together *t)
 {
     const Lower *l = t->l[0];
     int vec = l->vec, left = 0;
-    int64_t l2 = (int64_t)l->gr->target->l2;
-    t->block[vec] = any_has_loops(t) ? 0 : floor_pow2(l2 / VECTOR_PART > VECTOR_LEAST ? l2 / VECTOR_PART : VECTOR_LEAST, VECTOR_MOST) / dtype_info[l->survey->widest].bytes;
-    int64_t rows = l2 / 2 / (within(t, vec) * point_bytes(t));
-    for (int i = 0; i < l->nloops; i++) left += i != vec && reduced_by_any(t, i);
+    int64_t rows = (int64_t)l->gr->target->l2 / 2;
+    t->inside = is_whole_loop(t, vec);
+    t->block[vec] = vector_block(t);
+    rows /= within(t, vec) * point_bytes(t);
+    for (int i = 0; i < l->nloops; i++) {
+        if (i == vec) continue;
+        if (is_whole_loop(t, i)) rows /= l->loop[i].extent;
+        else left += reduced_by_any(t, i);
+    }
     if (left > 1 && rows > (int64_t)MOST_ROWS * MOST_ROWS) rows = (int64_t)MOST_ROWS * MOST_ROWS;
     for (int i = l->nloops - 1; i >= 0; i--) {
-        if (i == vec || !reduced_by_any(t, i)) continue;
+        if (i == vec || is_whole_loop(t, i) || !reduced_by_any(t, i)) continue;
         int32_t most = left > 1 ? LEAST_ROWS : MOST_ROWS;
         while (left == 2 && (int64_t)most * most * 4 <= rows && most < MOST_ROWS) most *= 2;
         t->block[i] = floor_pow2(rows, most);
-        if (t->block[i] < LEAST_ROWS) t->block[i] = LEAST_ROWS;
+        if (t->block[i] < least_rows(t, i)) t->block[i] = least_rows(t, i);
+        if (t->block[i] < MOST_ROWS && l->loop[i].extent > t->block[i] && l->loop[i].extent <= 2 * t->block[i]) t->block[i] *= 2;    /* no partial states */
         rows /= within(t, i);
         left--;
     }
@@ -217,13 +308,21 @@ static void choose_cuts(Together *t)
 
 /* ---- partial states ---- */
 
+/* Whether group l, which reduces the vector loop, keeps what it has of each row of it: these are long enough, or all that it runs over. Others reduce a block at once. */
+static bool keeps_rows(const Together *t, const Lower *l)
+{
+    bool others = false;
+    for (int i = 0; i < l->nloops; i++) others = others || (l->loop[i].reduced && i != l->vec);
+    return !others || ROW_STATES * state_bytes(l->gr, l->n) <= within(t, l->vec) * full_bytes(l->gr, l->n, false);
+}
+
 /* Whether all that a result of group l is made of lies in one block. Groups that reduce the vector loop keep what they have of each row of it. */
 static bool is_whole(const Together *t, const Lower *l)
 {
     bool leads = l == t->l[0];
     for (int i = 0; i < l->nloops; i++) {
         if (!l->loop[i].reduced) continue;
-        if (blocks_of(t, i) > 1 || (l->loop[l->vec].reduced && i != l->vec)) return false;
+        if (blocks_of(t, i) > 1 || (l->loop[l->vec].reduced && i != l->vec && keeps_rows(t, l))) return false;
     }
     /* its results are then stored before groups in between have run */
     for (uint32_t i = 0; !leads && i < l->gp->roots.len; i++) if (l->buffers->at.at[l->gp->roots.at[i].buffer].shares) return false;
@@ -244,7 +343,7 @@ static int64_t store_partials(const Together *t, Lower *l)
         if (!l->loop[i].reduced) step[i] = kept, kept *= l->loop[i].extent;
     }
     for (int i = l->nloops - 1; i >= 0; i--) {
-        bool apart = rows && i != l->vec;
+        bool apart = rows && i != l->vec && keeps_rows(t, l);
         if (!l->loop[i].reduced) continue;
         if (apart) step[i] = kept * partials, partials *= l->loop[i].extent;
         else outer[i] = kept * partials, partials *= blocks_of(t, i);
@@ -298,28 +397,34 @@ static Lower *turn_to(Together *t, int g)
     return t->l[g];
 }
 
-/* One loop nest over the current block, for the groups in the mask: one by columns, or any by rows. */
+/* One loop nest over the current block, for the groups in the mask: any by rows that keep what they have of each, or one. */
 static void run_nest(Together *t, uint64_t groups)
 {
     uint32_t at[MAX_DOMAIN + 2], in[MAX_DOMAIN + 2];
     int n = 0, m = 0, first = 0;
     while (!(groups >> first & 1)) first++;
     Lower *l = turn_to(t, first);
-    bool rows = by_rows(l);
+    bool rows = by_rows(l), all = rows && !has_loops(l) && keeps_rows(t, l);
     for (int i = 0; i < l->nloops; i++)
-        if (t->block[i] && i != l->vec && (rows || !l->loop[i].reduced)) at[n++] = open_loop(l, i, PART_WITHIN, 0, false);
-    if (has_loops(l)) {
+        if (runs_in_block(t, i) && i != l->vec && (all || !l->loop[i].reduced)) at[n++] = open_loop(l, i, part_of(t, i), 0, false);
+    if (has_loops(l) && rows) {
         make_tiles(l, 1);
+        all_phases(l, t->block[l->vec] ? l->vec : -1);
+        close_all(l, at, n);
+        return;
+    }
+    if (t->inside && t->block[l->vec]) at[n++] = open_loop(l, l->vec, PART_BLOCKS, 0, false);
+    if (!rows) at[n++] = open_loop(l, l->vec, part_of(t, l->vec), l->lanes, false);
+    if (has_loops(l)) {
+        make_tiles(l, within(t, l->vec));
         all_phases(l, -1);
         close_all(l, at, n);
         return;
     }
-    Part along = t->block[l->vec] ? PART_WITHIN : PART_WHOLE;
-    if (!rows) at[n++] = open_loop(l, l->vec, along, l->lanes, false);
     for (int g = first; g < t->n; g++) if (groups >> g & 1) init_states(turn_to(t, g), false, false);
-    for (int i = 0; i < l->nloops && !rows; i++)
-        if (l->loop[i].reduced) in[m++] = open_loop(l, i, PART_WITHIN, 0, false);
-    if (rows) in[m++] = open_loop(l, l->vec, along, l->lanes, false);
+    for (int i = 0; i < l->nloops && !all; i++)
+        if (l->loop[i].reduced && i != l->vec) in[m++] = open_loop(l, i, part_of(t, i), 0, false);
+    if (rows) in[m++] = open_loop(l, l->vec, part_of(t, l->vec), l->lanes, false);
     for (int g = first; g < t->n; g++) if (groups >> g & 1) phase_body(turn_to(t, g));
     close_all(l, in, m);
     for (int g = first; g < t->n; g++) if (groups >> g & 1) finish_block(t, turn_to(t, g));
@@ -332,7 +437,7 @@ static void run_block(Together *t)
     uint64_t left = 0, readers = 0, rows = 0;
     for (int g = 0; g < t->n; g++) {
         left |= 1ull << g;
-        if (by_rows(t->l[g]) && !has_loops(t->l[g])) rows |= 1ull << g;
+        if (by_rows(t->l[g]) && !has_loops(t->l[g]) && keeps_rows(t, t->l[g])) rows |= 1ull << g;
         if (reads_leader(t, t->l[g])) readers |= 1ull << g;
     }
     for (uint64_t next; left; left &= ~next) {
@@ -367,10 +472,11 @@ static bool make_tile(const Together *t, const Root *r, const Map *m)
     Dtype dt = node_at(l->gr->g, r->value)->dtype;
     int64_t step[MAX_DOMAIN + 1], outer[MAX_DOMAIN + 1] = { 0 }, bytes = dtype_info[dt].bytes;
     step[l->vec] = bytes;
+    if (t->inside) outer[l->vec] = -1;
     bytes *= within(t, l->vec);
     for (int i = l->nloops - 1; i >= 0; i--) {
         if (i == l->vec) continue;
-        step[i] = t->block[i] ? bytes : 0;
+        step[i] = runs_in_block(t, i) ? bytes : 0;
         bytes *= within(t, i);
     }
     uint32_t tile = lower_strided(l, lower_scratch(l, dt, bytes), dt, step, outer, 0);
@@ -438,8 +544,7 @@ static void make_loops(Together *t)
 {
     choose_common_loops(t->l, t->n);
     Lower *l = t->l[0];
-    int vec = choose_vector(l);
-    for (int i = 0; i < l->nloops && any_has_loops(t); i++) if (l->loop[i].domain == l->gp->naxes - 1) vec = i;
+    int vec = any_has_loops(t) ? l->nloops - 1 : choose_vector(l);
     for (int g = 0; g < t->n; g++) {
         t->l[g]->vec = vec;
         t->l[g]->lanes = choose_lanes(t->l[g], t->l[g]->loop[vec].reduced);

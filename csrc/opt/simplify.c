@@ -14,7 +14,7 @@ static void mark_live(Pass *p)
     for (Id id = o->nodes.len - 1; id > 0; id--)
         if (p->live[id]) {
             if (node_at(o, id)->op == OP_reduce_var) p->varied[node_in(o, id)[0]] = id;
-            beside_note(o, id, p->uses, p->beside);
+            beside_note(o, id, p->beside);
             for (int i = 0; i < node_at(o, id)->nin; i++) {
                 p->live[node_in(o, id)[i]] = true;
                 p->uses[node_in(o, id)[i]]++;
@@ -232,7 +232,7 @@ static Id simplified(Pass *p, Id id, const Id *in, const int64_t *attr)
     const Node *n = node_at(p->old, id);
     Graph *g = p->g;
     Id r = 0;
-    bool rows = n->nin && beside_rows(p->beside, p->old, id, p->uses, g, in[0], p->target, p->in);
+    VarianceForm form = n->nin ? beside_form(p->beside, p->old, id, g, in[0], p->target, p->in) : VARIANCE_ALONE;
     if ((r = fast_rewrite(g, n, in)) || g->err->kind) return r;
     if ((r = multiply_add(p, id, in)) || g->err->kind) return r;
     if (op_info[n->op].kind == KIND_ELEMENTWISE && !(r = sink_reshape(g, n->op, in, n->nin, n->dtype))) r = elementwise_refined(g, p->in, n->op, in, n->nin, n->dtype);
@@ -241,13 +241,52 @@ static Id simplified(Pass *p, Id id, const Id *in, const int64_t *attr)
     if (n->op == OP_dot && !r && p->target && p->target->vnni) r = dot_of_bytes(g, in[0], in[1]);
     if (n->op == OP_reduce_sum) r = sum_of_products(p, id, in[0]);
     if (n->op == OP_reduce_sum && !r) r = sum_of_zeros(g, in[0], attr);
-    if (op_info[n->op].kind == KIND_REDUCE && !r && is_beside_variance(p, id)) r = reduce_beside_variance(g, n->op, in[0], attr, p->target, p->in, rows);
+    if (op_info[n->op].kind == KIND_REDUCE && !r && is_beside_variance(p, id)) r = reduce_beside_variance(g, n->op, in[0], attr, p->target, p->in, form);
     if ((n->op == OP_reduce_sum || n->op == OP_dot) && (p->uses[id] != 1 || !p->user[id] || node_at(p->old, p->user[id])->op != OP_reduce_sum)) r = taps(g, n, in[0], attr, r);
     if (!r && op_info[n->op].kind == KIND_REDUCE && n->op != OP_reduce_var) r = reduce_unit(g, n->op, in[0], attr);
-    if (n->op == OP_reduce_var) r = variance(g, in[0], attr, p->target, p->in, rows);
+    if (n->op == OP_reduce_var) r = variance(g, in[0], attr, p->target, p->in, form);
     if (n->op == OP_gather) r = host_selected(g, in, n->nin);
     if (r || g->err->kind) return r;
     return graph_add(g, n->op, in, n->nin, attr, n->nattr, n->dtype, node_shape(p->old, id), n->rank);
+}
+
+/* A reduction to one number of a reshape that only such read: that of what is reshaped. */
+static bool below_reshape(const Graph *g, bool numbers, Id *x, int64_t *axes)
+{
+    if (!numbers || node_at(g, *x)->op != OP_reshape) return false;
+    int rank = node_at(g, node_in(g, *x)[0])->rank;
+    if (!rank || rank > KERNEL_MAX_AXES) return false;
+    for (int d = 0; d < node_at(g, *x)->rank; d++) if (!(*axes >> d & 1) && node_shape(g, *x)[d] != 1) return false;
+    *x = node_in(g, *x)[0];
+    *axes = (1ll << rank) - 1;
+    return true;
+}
+
+/* Reduction `id` of a transpose, now *x, of what has variances: of what that shows, whose last axis decides how these go. Whether it is one; perm: how the result has
+ * to be transposed. */
+static bool below_transpose(const Pass *p, Id id, Id *x, int64_t *axes, int *perm)
+{
+    const Node *n = node_at(p->g, *x);
+    Op op = node_at(p->old, id)->op;
+    const int64_t *of = node_attr(p->g, *x);
+    bool kept[MAX_RANK] = { 0 };
+    int64_t over = 0;
+    int k = 0;
+    bool places = op == OP_reduce_argmax || op == OP_reduce_argmin;          /* which count in the order of the axes */
+    if (n->op != OP_transpose || (places && *axes & (*axes - 1))) return false;
+    if (!is_beside_variance(p, id) && !beside_varies(p->beside, p->old, id)) return false;
+    for (int d = 0; d < n->rank; d++)
+        if (*axes >> d & 1) over |= 1ll << of[d];
+        else kept[of[d]] = true;
+    for (int d = 0; d < n->rank; d++) {
+        if (*axes >> d & 1) continue;
+        perm[k] = 0;
+        for (int j = 0; j < of[d]; j++) perm[k] += kept[j];
+        k++;
+    }
+    *x = node_in(p->g, *x)[0];
+    *axes = over;
+    return true;
 }
 
 static Id rebuild(Pass *p, Id id)
@@ -256,12 +295,16 @@ static Id rebuild(Pass *p, Id id)
     Id few[4], *in = graph_mapped(p->g, p->old, id, p->map, few);
     const int64_t *attr = node_attr(p->old, id);
     int64_t over[2];
+    int perm[MAX_RANK];
     if (!in) return 0;
     if (op_info[n->op].kind != KIND_REDUCE || n->nattr > 2) return simplified(p, id, in, attr);
     memcpy(over, attr, sizeof *attr * n->nattr);
-    bool placed = beside_place(p->beside, p->old, id, p->uses, p->map, p->g, p->target, p->in, &in[0], &over[0]);
-    if (!placed && !reduce_refined(p->g, p->in, n->op, p->uses[node_in(p->old, id)[0]] == 1, &in[0], &over[0])) return simplified(p, id, in, attr);
-    return graph_reshape(p->g, simplified(p, id, in, over), node_shape(p->old, id), n->rank);
+    bool moved = below_reshape(p->g, p->beside[node_in(p->old, id)[0]].numbers == p->uses[node_in(p->old, id)[0]], &in[0], &over[0]);
+    bool turned = below_transpose(p, id, &in[0], &over[0], perm);
+    moved = beside_cut(p->beside, p->old, id, p->map, p->g, p->target, p->in, &in[0], &over[0]) || moved || reduce_refined(p->g, p->in, n->op, &in[0], &over[0]);
+    Id r = simplified(p, id, in, over);
+    if (turned && r) return graph_transpose(p->g, r, perm);
+    return moved && r ? graph_reshape(p->g, r, node_shape(p->old, id), n->rank) : r;
 }
 
 Graph *simplify(Arena *a, const Graph *graph, const Target *target, const PlanInput *in)

@@ -1,4 +1,5 @@
-/* Variances along the last axis, written out: over other axes one loop with the `moments` monoid does, of deviations from the first elements.
+/* Variances along the last axis, written out: over other axes, of more than a cache holds, and beside other reductions (beside.c) one loop with the `moments` monoid does, of
+ * deviations from the first elements.
  *
  * A row that the second cache holds is summed, then its squared deviations from the mean. Longer ones (all of an array) are cut into blocks, of which this is done
  * while a block is in cache: h = mean of the block as it is rounded, r = sum of x - h, q = sum of (x - h)^2. With any pivot P, and e = h - P,
@@ -13,6 +14,7 @@ enum {
     BLOCK_BYTES = 8192,          /* of a block: it stays in the first cache. What is asked for ahead lies so far off, so that the next block comes while this one is gone through again */
     ROW_LEAST = 1024,            /* elements of one that is a row of a value which is computed */
     L2 = 1 << 20,                /* where no target is known */
+    SHARED_PART = 8,             /* of the second cache: rows that a pass shared with other reductions runs over several times (schedule_together.c) */
 };
 
 static Id wide_number(Graph *g, Id like, double x)
@@ -77,8 +79,8 @@ static Dim even_length(Dim n, Dim most)
     return (n + blocks - 1) / blocks;
 }
 
-/* Whether a reduction of x over these axes is of all trailing ones, together past the second cache, and how to cut it; rows: into rows, if it is of several. */
-static bool choose_cut(const Graph *g, Id x, uint64_t axes, const Target *target, const PlanInput *in, bool rows, Cut *c)
+/* Whether a reduction of x over these axes is of all trailing ones, together past the second cache, and how to cut it: as the form says. */
+static bool choose_cut(const Graph *g, Id x, uint64_t axes, const Target *target, const PlanInput *in, VarianceForm form, Cut *c)
 {
     const Dim *shape = node_shape(g, x);
     int r = node_at(g, x)->rank, d = r - 1;
@@ -89,7 +91,8 @@ static bool choose_cut(const Graph *g, Id x, uint64_t axes, const Target *target
     while (c->first > 0 && (axes >> (c->first - 1) & 1 || shape[c->first - 1] == 1)) c->count *= (double)shape[--c->first];
     for (int k = 0; k < c->first; k++) if (axes >> k & 1) return false;
     if (c->first == r || r == MAX_RANK || axes >> c->first != (1ull << (r - c->first)) - 1) return false;
-    if (rows) {
+    if (form == VARIANCE_SHARED) return false;
+    if (form == VARIANCE_ROWS) {
         c->cut = r - 2;
         c->length = 1;
         return c->first <= c->cut;
@@ -170,13 +173,13 @@ static Id pivot_of(Graph *g, Id pivot, const Blocks *b)
     return graph_broadcast(g, graph_reshape(g, pivot, one, r), shape, r);
 }
 
-static Id var_in_blocks(Graph *g, Id x, uint64_t axes, double ddof, const Target *target, const PlanInput *in, bool rows)
+static Id var_in_blocks(Graph *g, Id x, uint64_t axes, double ddof, const Target *target, const PlanInput *in, VarianceForm form)
 {
     Cut c;
     Blocks b[2];
     Dtype dt = (Dtype)node_at(g, x)->dtype;
     Id mean = 0, s1 = 0, s2 = 0;
-    if ((dt != DT_float32 && dt != DT_float64) || !choose_cut(g, x, axes, target, in, rows, &c)) return 0;
+    if ((dt != DT_float32 && dt != DT_float64) || !choose_cut(g, x, axes, target, in, form, &c)) return 0;
     int parts = c.left ? 2 : 1;
     for (int i = 0; i < parts; i++) {
         b[i] = block_moments(g, x, &c, i);
@@ -195,13 +198,13 @@ static Id var_in_blocks(Graph *g, Id x, uint64_t axes, double ddof, const Target
     return graph_cast(g, graph_binary(g, OP_divide, m2, wide_number(g, m2, c.count - ddof > 0 ? c.count - ddof : 0)), dt);
 }
 
-Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Target *target, const PlanInput *in, bool rows)
+Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Target *target, const PlanInput *in, VarianceForm form)
 {
     Cut c;
     Dtype dt = (Dtype)node_at(g, x)->dtype;
     Id r = 0;
     bool plain = op == OP_reduce_sum || op == OP_reduce_prod || op == OP_reduce_max || op == OP_reduce_min;
-    if (!plain || (dt != DT_float32 && dt != DT_float64) || !choose_cut(g, x, (uint64_t)attr[0], target, in, rows, &c)) return 0;
+    if (!plain || (dt != DT_float32 && dt != DT_float64) || !choose_cut(g, x, (uint64_t)attr[0], target, in, form, &c)) return 0;
     for (int i = 0; i < (c.left ? 2 : 1); i++) {
         Blocks b = reduce_blocks(g, op, x, &c, i);
         Id all = b.over ? graph_reduce(g, op, b.first, b.over, 0) : b.first;
@@ -238,12 +241,23 @@ static Id var_from_first(Graph *g, Id x, const int64_t *attr)
     return d ? graph_add(g, OP_reduce_var, &d, 1, attr, 2, DT_COUNT, NULL, 0) : 0;
 }
 
-Id variance(Graph *g, Id x, const int64_t *attr, const Target *target, const PlanInput *in, bool rows)
+/* Whether what each result is of is worth more than one loop: the next ones find it in a cache, and a pass shared with others, if there are any, may have several for it. */
+static bool in_cache(const Graph *g, Id x, uint64_t axes, const Target *target, VarianceForm form)
+{
+    int64_t bytes = dtype_info[node_at(g, x)->dtype].bytes, l2 = target && target->l2 ? (int64_t)target->l2 : L2;
+    for (int d = 0; d < node_at(g, x)->rank; d++)
+        if (node_shape(g, x)[d] < 0) return true;
+        else if (axes >> d & 1) bytes *= node_shape(g, x)[d];
+    return bytes <= (form == VARIANCE_SHARED ? l2 / SHARED_PART : l2);
+}
+
+Id variance(Graph *g, Id x, const int64_t *attr, const Target *target, const PlanInput *in, VarianceForm form)
 {
     double ddof;
     memcpy(&ddof, &attr[1], sizeof ddof);
     Id r = var_unit(g, x, attr);
-    if (!r) r = var_in_blocks(g, x, (uint64_t)attr[0], ddof, target, in, rows);
+    if (!r) r = var_in_blocks(g, x, (uint64_t)attr[0], ddof, target, in, form);
+    if (!r && !g->err->kind && !in_cache(g, x, (uint64_t)attr[0], target, form)) r = var_from_first(g, x, attr);
     if (!r && !g->err->kind) r = var_by_rows(g, x, attr);
     return r || g->err->kind ? r : var_from_first(g, x, attr);
 }

@@ -1,17 +1,22 @@
-"""A plugin of pytest for NumPy's own tests: every call of a public function that they make with arrays of numbers is made jitted, too, and compared.
+"""A plugin of pytest for NumPy's own tests: what they do to arrays of numbers, by public functions, ufuncs, methods, operators and indices, is done
+jitted, too, and compared: the first few times at each place in the tests.
 
-`python -m pytest -p numpys_judge FILES` runs NumPy's test files so (tests/ on PYTHONPATH); each difference is a line of JSON in the file that
+`python -m pytest -p numpys_judge --assert=plain FILES` runs NumPy's test files so (tests/ on PYTHONPATH); each difference is a line of JSON in the file that
 the variable JUDGE_OUT names: the function, the test, the arguments, and what differs. Where NumPy raises, the jitted call has to raise as well;
-where pyxla refuses what NumPy takes, nothing is said, as long as the exception is no fault of its own: it is loud."""
-import copy
+where pyxla refuses what NumPy takes, nothing is said (JUDGE_REFUSED names a file for that), as long as the exception is no fault of its own: it is loud."""
 import functools
 import json
+import operator
 import os
 import re
+import sys
 import threading
 import types
+from collections import defaultdict
 
 import numpy as np
+import numpys_rewriter
+from checking import clone
 
 import pyxla
 
@@ -23,10 +28,13 @@ SKIPPED = set("""array_repr array_str array2string set_printoptions get_printopt
     fromiter bmat asmatrix require broadcast_shapes empty empty_like fromfunction einsum_path""".split())
 # Differences that are meant: NumPy gives Python's bool, int or list there; memory that may hold anything afterwards; a test that NumPy expects to fail;
 # a number in NumPy, without its axes, if there are NaN, and an array if there are none.
-KNOWN = [("array_equal|array_equiv|allclose|matrix_rank|real|imag|trim_zeros", r"type (bool|int|float|list)"), ("trim_zeros", "list"), ("median|percentile", "argument"),
+KNOWN = [("view|trim_zeros", "shares memory"), ("array_equal|array_equiv|allclose|matrix_rank|real|imag|trim_zeros", r"type (bool|int|float|list)"), ("trim_zeros", "list"), ("median|percentile", "argument"),
          ("digitize", r"values np.int64\(2\) np.int64\(1\)"), ("percentile|quantile", "type float64 ndarray"), ("f?fft.*|r?fftn", "argument")]
 FAULTS = ("SystemError", "InternalError", "AssertionError", "KeyError", "AttributeError", "UnboundLocalError", "NameError", "RecursionError")
 RAISED = (ValueError, TypeError, IndexError, np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
+METHODS_SKIPPED = set("tobytes tofile dump dumps setflags resize __array__ __reduce__ __reduce_ex__ __setstate__ __sizeof__ __repr__ __str__ __format__ __dlpack__ tolist item".split())
+UNSHARED = ["getitem"]                                      # places that are arguments are read at once
+MOST = 20                                                   # calls judged at a place
 PLACES = []                                                 # (module, name, NumPy's function, the judge)
 pyxla.jit(lambda x: np.linalg.norm(np.kron(x, x)))(np.ones(3))    # all of pyxla is there before anything of NumPy's is replaced
 
@@ -36,13 +44,23 @@ class Judge:
 
     def __init__(self):
         self.test, self.busy, self.calls = "", False, 0
-        self.out = open(os.environ.get("JUDGE_OUT", os.devnull), "w")
+        self.seen = defaultdict(set)                        # by place and function: the arguments that it had there
+        self.out, self.refused = (open(os.environ.get(v, os.devnull), "w") for v in ("JUDGE_OUT", "JUDGE_REFUSED"))
 
-    def note(self, name, args, kwargs, what):
+    def new(self, place, args):
+        """Whether such arguments come to this place for the first time, and not many others did."""
+        seen, key = self.seen[place], str(list(map(kind, args)))
+        if len(seen) >= MOST or key in seen:
+            return False
+        seen.add(key)
+        return True
+
+    def note(self, name, args, kwargs, what, out=None):
         if not any(re.fullmatch(f, name.rpartition(".")[2]) and re.search(w, what) for f, w in KNOWN):
-            self.out.write(json.dumps({"function": name, "test": self.test, "arguments": [text(v) for v in args],
-                                       "keywords": {k: text(v) for k, v in kwargs.items()}, "what": what[:300]}) + "\n")
-            self.out.flush()
+            out = out or self.out
+            out.write(json.dumps({"function": name, "test": self.test, "arguments": [text(v) for v in args],
+                                  "keywords": {k: text(v) for k, v in kwargs.items()}, "what": what[:300]}) + "\n")
+            out.flush()
 
 
 judge = Judge()
@@ -56,11 +74,20 @@ def text(v):
     return repr(v)[:80]
 
 
+def kind(v):
+    """What makes a call different from others at the same place."""
+    if isinstance(v, np.ndarray):
+        return v.dtype.str, v.shape, v.strides, v.flags.writeable
+    if isinstance(v, (list, tuple)):
+        return type(v).__name__, [kind(e) for e in v[:6]]
+    return type(v).__name__ if isinstance(v, (float, complex, np.generic)) else repr(v)[:40]
+
+
 def numeric(v):
     """Whether v is made of what a jitted function takes: small arrays of numbers, numbers, and what is static."""
     if isinstance(v, (np.ndarray, np.generic)):
         plain = type(v) is np.ndarray or isinstance(v, np.generic)
-        return plain and v.dtype.kind in "biufc" and v.dtype.char not in "gG" and v.size < 20000
+        return plain and v.dtype.kind in "biufc" and v.dtype.char not in "gG" and v.size < 2500
     if isinstance(v, (list, tuple)):
         return type(v) in (list, tuple) and len(v) < 300 and all(map(numeric, v))
     return v is None or isinstance(v, (bool, int, float, complex, str, slice, type(...), np.dtype, type)) or callable(v)
@@ -97,9 +124,18 @@ def place(ours):
         setattr(module, name, judged if ours else function)
 
 
-def both(function, name, args, kwargs):
+def overlap(arrays):
+    return any(x is not y and np.may_share_memory(x, y) for k, x in enumerate(arrays) for y in arrays[:k])
+
+
+def shared(result, args):
+    """Which of the arguments a result shows."""
+    return [k for k, x in enumerate(args) if isinstance(result, np.ndarray) and isinstance(x, np.ndarray) and x.size and np.may_share_memory(result, x)]
+
+
+def both(function, name, args, kwargs, jitted=None):
     """NumPy's result or exception, after the jitted call on copies was compared with it."""
-    copies = copy.deepcopy((args, kwargs))
+    copies = clone((args, kwargs))
     error = want = None
     try:
         want = function(*args, **kwargs)
@@ -107,14 +143,19 @@ def both(function, name, args, kwargs):
         error = e
     judge.calls += 1
     try:
-        got = pyxla.jit(lambda *a, **k: function(*a, **k))(*copies[0], **copies[1])
-    except pyxla.TraceError:
-        pass
+        got = pyxla.jit(jitted or (lambda *a, **k: function(*a, **k)))(*copies[0], **copies[1])
+    except pyxla.TraceError as e:
+        if error is None:
+            judge.note(name, args, kwargs, str(e), judge.refused)
     except BaseException as e:
-        if type(e).__name__ in FAULTS:
+        if "not supported" in str(e) or str(e).startswith("<lambda>"):
+            judge.note(name, args, kwargs, str(e), judge.refused)
+        elif type(e).__name__ in FAULTS or error is None and isinstance(e, RAISED):
             judge.note(name, args, kwargs, f"raises {type(e).__name__}: {e}")
     else:
         what = f"accepts what is {error!r}" if error is not None else difference(want, got)
+        if not what and name not in UNSHARED and shared(want, args) != shared(got, copies[0]):
+            what = f"shares memory with {shared(want, args)} {shared(got, copies[0])}"
         if what:
             judge.note(name, args, kwargs, what)
         for k, (mine, its) in enumerate(zip(args, copies[0])):
@@ -125,20 +166,82 @@ def both(function, name, args, kwargs):
     return want
 
 
+def try_both(where, function, name, args, kwargs, jitted=None):
+    """The judge's word on a call, or the plain call where it has none to say."""
+    every = [*args, *kwargs.values()]
+    if (judge.busy or threading.current_thread() is not threading.main_thread() or not any(map(numbers, every)) or not all(map(numeric, every))
+            or overlap([x for x in every if isinstance(x, np.ndarray)]) or not judge.new((*where, name), every)):
+        return function(*args, **kwargs)
+    judge.busy = True
+    place(False)
+    try:
+        return both(function, name, args, kwargs, jitted)
+    finally:
+        place(True)
+        judge.busy = False
+
+
 def judged(function, name):
     @functools.wraps(function)
     def call(*args, **kwargs):
-        every = [*args, *kwargs.values()]
-        if judge.busy or threading.current_thread() is not threading.main_thread() or not all(map(numeric, every)) or not any(map(numbers, every)):
-            return function(*args, **kwargs)
-        judge.busy = True
-        place(False)
-        try:
-            return both(function, name, args, kwargs)
-        finally:
-            place(True)
-            judge.busy = False
+        frame = sys._getframe(1)
+        return try_both((frame.f_code.co_filename, frame.f_lineno), function, name, args, kwargs)
     return call
+
+
+# ---- what rewritten modules call ----
+
+def array(x):
+    return type(x) is np.ndarray or isinstance(x, np.generic)
+
+
+def here(line):
+    return sys._getframe(2).f_code.co_filename, line
+
+
+def operate(line, name, *operands):
+    f, where = getattr(operator, name), here(line)
+    if not any(map(array, operands)):
+        return f(*operands)
+    if name in ("getitem", "setitem") and array(operands[0]) and numeric(operands[1]):      # the index as part of the code, too
+        a, i, *v = operands
+        try_both((*where, "as written"), lambda a, *v: f(a, i, *v), f"{name} {text(i)}", clone((a, *v)), {})
+    return try_both(where, f, name, operands, {})
+
+
+def update(line, name, a, i, v):
+    """`a[i] += v`"""
+    f = getattr(operator, name)
+
+    def whole(a, i, v):
+        a[i] = f(a[i], v)
+    return try_both(here(line), whole, f"{name} of an item", (a, i, v), {}) if array(a) else whole(a, i, v)
+
+
+def attribute(line, a, name):
+    return try_both(here(line), lambda a: getattr(a, name), f"attribute {name}", (a,), {}) if array(a) else getattr(a, name)
+
+
+def method(line, a, name, /, *args, **kwargs):
+    f = getattr(a, name)
+    if type(a) is np.ndarray and name not in METHODS_SKIPPED:
+        return try_both(here(line), lambda a, *args, **kwargs: getattr(a, name)(*args, **kwargs), f"method {name}", (a, *args), kwargs)
+    if isinstance(a, np.ufunc):
+        return try_both(here(line), f, f"{a.__name__}.{name}", args, kwargs)
+    return call(line, f, *args, **kwargs)
+
+
+def call(line, f, /, *args, **kwargs):
+    where = here(line)
+    if isinstance(f, np.ufunc) or f in (abs, divmod, pow, round):
+        return try_both(where, f, f"{f.__name__}", args, kwargs)
+    if args and getattr(f, "__name__", "") in ("assert_raises", "raises", "assert_warns") and (isinstance(args[-1], np.ufunc) or len(args) > 1):
+        k = next((k for k, x in enumerate(args[:2]) if isinstance(x, np.ufunc) or isinstance(getattr(x, "__self__", None), (np.ndarray, np.ufunc))), None)
+        if k is not None:
+            g, owner = args[k], getattr(args[k], "__self__", None)
+            again = (lambda *a, **kw: method(line, owner, g.__name__, *a, **kw)) if owner is not None else (lambda *a, **kw: call(line, g, *a, **kw))
+            args = (*args[:k], again, *args[k + 1:])
+    return f(*args, **kwargs)
 
 
 def pytest_configure(config):
@@ -148,6 +251,7 @@ def pytest_configure(config):
             if not name.startswith("_") and name not in SKIPPED and callable(f) and not isinstance(f, (type, np.ufunc, types.ModuleType)):
                 PLACES.append((module, name, f, judged(f, f"{module.__name__}.{name}")))
     place(True)
+    numpys_rewriter.install(sys.modules[__name__])
 
 
 def pytest_runtest_setup(item):

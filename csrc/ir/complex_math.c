@@ -213,10 +213,10 @@ static Z arcsinh_of(const Cx *c, Z z) { return turned_back(c, arcsin_of(c, turne
 
 /* ---- powers ---- */
 
-/* x to whole powers below 100 by squaring, as NumPy: n is |exponent| in float64. */
-static Z small_power(const Cx *c, Z x, Id n)
+/* x to whole powers below 100 by squaring, as NumPy, which has 1, 2 and 3 apart: n is |exponent| in float64, y the exponent. */
+static Z small_power(const Cx *c, Z x, Id n, Id y)
 {
-    Z r = { cx_number(c, 1), cx_number(c, 0) }, p = x;
+    Z r = { cx_number(c, 1), cx_number(c, 0) }, p = x, square = cx_product(c, x, x), cube = cx_product(c, x, square);
     for (int bit = 0; bit < 7; bit++) {
         Id half = cx1(c, OP_floor, times(c, 0.5, n)), odd = cx2(c, OP_not_equal, n, times(c, 2, half));
         Z q = cx_product(c, r, p);
@@ -224,7 +224,9 @@ static Z small_power(const Cx *c, Z x, Id n)
         p = bit < 6 ? cx_product(c, p, p) : p;
         n = half;
     }
-    return r;
+    r = cx_choose(c, is_number(c, y, 1), x, r);
+    r = cx_choose(c, is_number(c, y, 2), square, r);
+    return cx_choose(c, is_number(c, y, 3), cube, r);
 }
 
 static bool repeats(const Cx *c, Id a, double *x)
@@ -240,11 +242,12 @@ static bool repeats(const Cx *c, Id a, double *x)
 static Z known_power(const Cx *c, Z x, int n)
 {
     Z r = { cx_number(c, 1), cx_number(c, 0) }, p = x;
-    bool started = false;
+    if (n == 1)
+        return x;
+    if (n == 2 || n == 3)
+        return n == 2 ? cx_product(c, x, x) : cx_product(c, x, cx_product(c, x, x));
     for (int k = n < 0 ? -n : n; k; k >>= 1) {
-        if (k & 1)
-            r = started ? cx_product(c, r, p) : p;
-        started |= k & 1;
+        r = k & 1 ? cx_product(c, r, p) : r;
         p = k > 1 ? cx_product(c, p, p) : p;
     }
     return n < 0 ? cx_quotient(c, (Z){ cx_number(c, 1), cx_number(c, 0) }, r) : r;
@@ -260,7 +263,7 @@ static Z power(const Cx *c, Z x, Z y)
         r = known_power(c, x, (int)re);
     } else {
         Id n = cx_abs(c, y.re), whole = cx_and(c, real, cx_and(c, cx2(c, OP_equal, cx1(c, OP_trunc, n), n), below(c, n, 100)));
-        Z p = small_power(c, x, cx_where(c, whole, n, zero)), q = cx_quotient(c, (Z){ one, zero }, p);
+        Z p = small_power(c, x, cx_where(c, whole, n, zero), y.re), q = cx_quotient(c, (Z){ one, zero }, p);
         r = exp_of(c, cx_product(c, y, log_of(c, x)));
         r = cx_choose(c, whole, cx_choose(c, cx2(c, OP_less, y.re, zero), q, p), r);
     }

@@ -43,15 +43,21 @@ static void mark_scalars(const Graph *g, Id id, uint8_t *where, uint8_t flags)
     }
 }
 
-static void mark_live(const Graph *g, uint8_t *where)
+/* What the nodes marked so far need. */
+static void mark_below(const Graph *g, uint8_t *where)
 {
-    for (uint32_t i = 0; i < g->outputs.len; i++) where[g->outputs.at[i]] |= LIVE;
-    for (uint32_t i = 0; i < g->checks.len; i++) where[g->checks.at[i]] |= LIVE;
     for (Id id = g->nodes.len - 1; id > 0; id--) {
         if (!(where[id] & LIVE)) continue;
         for (int i = 0; i < node_values(node_at(g, id)); i++) where[node_in(g, id)[i]] |= LIVE;
         mark_scalars(g, id, where, LIVE);
     }
+}
+
+static void mark_live(const Graph *g, uint8_t *where)
+{
+    for (uint32_t i = 0; i < g->outputs.len; i++) where[g->outputs.at[i]] |= LIVE;
+    for (uint32_t i = 0; i < g->checks.len; i++) where[g->checks.at[i]] |= LIVE;
+    mark_below(g, where);
 }
 
 static void mark_late(const Graph *g, uint8_t *where)
@@ -217,5 +223,28 @@ Graph *stage_rest(Arena *a, const Stage *s, const int64_t *values)
         if (!(c.map[id] = copy_node(&c, id))) return NULL;
     }
     for (uint32_t i = 0; i < g->outputs.len; i++) graph_output(c.g, c.map[g->outputs.at[i]]);
+    return c.g->err->kind ? NULL : c.g;
+}
+
+Graph *graph_below(Arena *a, const Graph *g, Id root, int **inputs)
+{
+    uint8_t *where = arena_alloc(a, g->nodes.len);
+    Copy c = { g, graph_new(a), arena_alloc(a, sizeof(Id) * g->nodes.len) };
+    *inputs = arena_alloc(a, sizeof **inputs * (g->inputs.len + 1));
+    if (!where || !c.g || !c.map || !*inputs) return NULL;
+    c.g->limit = UINT32_MAX;
+    where[root] = LIVE;
+    mark_below(g, where);
+    for (Id id = 1; id <= root; id++) {
+        const Node *n = node_at(g, id);
+        if (!where[id]) continue;
+        if (n->op == OP_input) {
+            (*inputs)[c.g->inputs.len] = (int)node_attr(g, id)[0];
+            c.map[id] = graph_input(c.g, n->dtype, node_shape(g, id), n->rank, n->flags);
+        } else
+            c.map[id] = copy_node(&c, id);
+        if (!c.map[id]) return NULL;
+    }
+    graph_output(c.g, c.map[root]);
     return c.g->err->kind ? NULL : c.g;
 }

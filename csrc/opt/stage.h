@@ -20,3 +20,5 @@ bool stage_needed(const Graph *g);
 Stage *stage_split(Arena *a, const Graph *g);
 /* The rest for these values of the extents; inputs: whole's, then the carried values. NULL with an error in a's Err. */
 Graph *stage_rest(Arena *a, const Stage *s, const int64_t *values);
+/* The part of g below root as a graph of its own with root as its output, *inputs: g's number of each of its inputs. NULL with an error in a's Err. */
+Graph *graph_below(Arena *a, const Graph *g, Id root, int **inputs);

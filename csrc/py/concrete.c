@@ -1,6 +1,7 @@
 /* Values of tracers while tracing: those that depend on no argument are computed on the spot (captured arrays
  * are guarded then), others are refused with the cure. */
 #include "py/concrete.h"
+#include "opt/stage.h"
 #include "py/error.h"
 #include "py/host.h"
 #include "py/state.h"
@@ -14,45 +15,6 @@ static PyObject *array_new(const Graph *g, Id id)
         dims[k] = node_shape(g, id)[k];
     PyObject *descr = dtype_to_numpy((Dtype)n->dtype);
     return descr ? PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)descr, n->rank, dims, NULL, NULL, 0, NULL) : NULL;
-}
-
-/* The part of the graph below root as a graph of its own; *inputs: the trace's number of each of its inputs. */
-static Graph *extract(Arena *a, const Graph *g, Id root, int **inputs)
-{
-    Graph *out = graph_new(a);
-    Id *map = arena_alloc(a, (root + 1) * sizeof *map), in[64];
-    uint8_t *live = arena_alloc(a, root + 1);
-    *inputs = arena_alloc(a, (g->inputs.len + 1) * sizeof **inputs);
-    if (!out || !map || !live || !*inputs)
-        return NULL;
-    live[root] = 1;
-    for (Id id = root; id > 0; id--) {
-        for (int k = 0; live[id] && k < node_at(g, id)->rank; k++)
-            if (node_shape(g, id)[k] < 0) {
-                err_set(out->err, ERR_UNSUPPORTED, "NumPy's result depends on values of an array whose size depends on data; cast to complex first, or pass the array as an argument");
-                return NULL;
-            }
-        for (int k = 0; live[id] && k < node_values(node_at(g, id)); k++)
-            live[node_in(g, id)[k]] = 1;
-    }
-    for (Id id = 1; id <= root; id++) {
-        const Node *n = node_at(g, id);
-        if (!live[id])
-            continue;
-        out->mode = n->mode;
-        Id *ins = n->nin <= 64 ? in : arena_alloc(a, n->nin * sizeof *ins);
-        for (int k = 0; ins && k < n->nin; k++)
-            ins[k] = map[node_in(g, id)[k]];
-        if (n->op == OP_input) {
-            (*inputs)[out->inputs.len] = (int)node_attr(g, id)[0];
-            map[id] = graph_input(out, (Dtype)n->dtype, node_shape(g, id), n->rank, n->flags);
-        } else if (n->op == OP_like)
-            map[id] = map[node_in(g, id)[0]];
-        else
-            map[id] = graph_add(out, (Op)n->op, ins, n->nin, node_attr(g, id), n->nattr, (Dtype)n->dtype, node_shape(g, id), n->rank);
-    }
-    graph_output(out, map[root]);
-    return map[root] ? out : NULL;
 }
 
 /* Largest captured array whose elements a guard compares at every call. */
@@ -111,7 +73,7 @@ static Code **plan_code(Arena *a, const Plan *plan, Err *err)
     return ok ? code : NULL;
 }
 
-static bool run_once(Plan *plan, Code **code, void **data, void *result, const Trace *t, Err *err)
+static bool run_once(Plan *plan, Code **code, void **data, void **out, const Trace *t, Err *err)
 {
     int64_t *words = PyMem_Malloc((plan->words.len + 1) * sizeof *words);    /* no words: a plan of empty arrays */
     if (!words)
@@ -120,7 +82,7 @@ static bool run_once(Plan *plan, Code **code, void **data, void *result, const T
         memcpy(words, plan->words.at, plan->words.len * sizeof *words);
     Exec e = {plan, code, 1};
     HostFailure failure = {0};
-    Addresses at = {.in = data, .out = &result};
+    Addresses at = {.in = data, .out = out};
     int64_t status = exec_run(&e, words, &at, NULL, &failure);
     PyMem_Free(words);
     if (status == -4)
@@ -130,23 +92,70 @@ static bool run_once(Plan *plan, Code **code, void **data, void *result, const T
     return status == 0;
 }
 
-static bool run(Arena *a, Err *err, const Trace *t, const Graph *g, const int *inputs, InputReader read, void *ctx, void *result)
+/* What is computed with: addresses and layouts of a graph's inputs. */
+typedef struct { uint32_t n; PlanInput *layout; void **data; } Values;
+
+/* The outputs of a graph whose shapes are numbers, at the addresses `out`. */
+static bool run_static(Arena *a, const Trace *t, const Graph *g, const Values *v, void **out)
 {
-    uint32_t n = g->inputs.len;
-    PlanInput *layout = arena_alloc(a, (n + 1) * sizeof *layout);
-    void **data = arena_alloc(a, (n + 1) * sizeof *data);
     const Cpu *cpu = cpu_host();
     Target target = {.level = cpu->level, .vector_bytes = cpu->vector_bytes, .l1 = cpu->l1, .l2 = cpu->l2, .vnni = cpu->vnni};
-    PlanOutput to = {-1};
-    if (!layout || !data || !read_all(a, g, inputs, read, ctx, layout, data))
-        return false;
-    Plan *plan = plan_make(a, g, layout, &to, &target);
-    Code **code = plan ? plan_code(a, plan, err) : NULL;
-    bool ok = code && run_once(plan, code, data, result, t, err);
+    PlanOutput *to = arena_alloc(a, (g->outputs.len + 1) * sizeof *to);
+    for (uint32_t k = 0; to && k < g->outputs.len; k++)
+        to[k].into = -1;
+    Plan *plan = to ? plan_make(a, g, v->layout, to, &target) : NULL;
+    Code **code = plan ? plan_code(a, plan, g->err) : NULL;
+    bool ok = code && run_once(plan, code, v->data, out, t, g->err);
     for (uint32_t k = 0; code && k < plan->kernels.len; k++)
         if (code[k])
             code_unref(code[k]);
     return ok;
+}
+
+/* Memory for the values that a stage hands on, as further inputs. */
+static bool add_carried(Arena *a, const Stage *s, Values *v, void **out)
+{
+    Values old = *v;
+    v->layout = arena_alloc(a, (old.n + s->ncarried + 1) * sizeof *v->layout);
+    v->data = arena_alloc(a, (old.n + s->ncarried + 1) * sizeof *v->data);
+    if (!v->layout || !v->data)
+        return false;
+    memcpy(v->layout, old.layout, old.n * sizeof *v->layout);
+    memcpy(v->data, old.data, old.n * sizeof *v->data);
+    for (uint32_t k = 0; k < s->ncarried; k++, v->n++) {
+        const Node *n = node_at(s->whole, s->carried[k]);
+        const Dim *shape = node_shape(s->whole, s->carried[k]);
+        int64_t step = dtype_info[n->dtype].bytes;
+        for (int d = n->rank - 1; d >= 0; step *= shape[d--])
+            v->layout[v->n].stride[d] = shape[d] > 1 ? step : 0;
+        if (!(out[s->nextents + k] = v->data[v->n] = arena_alloc(a, (size_t)step + 1)))
+            return false;
+    }
+    return true;
+}
+
+/* Runs what a graph's run-time extents are computed from; what is left then, with numbers for these. NULL with an error or exception. */
+static const Graph *run_stage(Arena *a, const Trace *t, const Graph *g, Values *v)
+{
+    Stage *s = stage_split(a, g);
+    int64_t *extents = s ? arena_alloc(a, (s->nextents + 1) * sizeof *extents) : NULL;
+    void **out = s ? arena_alloc(a, (s->nextents + s->ncarried + 1) * sizeof *out) : NULL;
+    Values before = *v;
+    if (!extents || !out || !add_carried(a, s, v, out))
+        return NULL;
+    for (uint32_t k = 0; k < s->nextents; k++)
+        out[k] = &extents[k];
+    return run_static(a, t, s->first, &before, out) ? stage_rest(a, s, extents) : NULL;
+}
+
+static bool run(Arena *a, const Trace *t, const Graph *g, const int *inputs, InputReader read, void *ctx, void *result)
+{
+    Values v = {g->inputs.len, arena_alloc(a, (g->inputs.len + 1) * sizeof *v.layout), arena_alloc(a, (g->inputs.len + 1) * sizeof *v.data)};
+    if (!v.layout || !v.data || !read_all(a, g, inputs, read, ctx, v.layout, v.data))
+        return false;
+    while (g && stage_needed(g))
+        g = run_stage(a, t, g, &v);
+    return g && run_static(a, t, g, &v, &result);
 }
 
 bool node_compute(const Trace *t, Id id, InputReader read, void *ctx, void *result)
@@ -154,8 +163,8 @@ bool node_compute(const Trace *t, Id id, InputReader read, void *ctx, void *resu
     Err err = {0};
     int *inputs;
     Arena *a = arena_new(&err);
-    Graph *g = a ? extract(a, t->graph, id, &inputs) : NULL;
-    bool ok = g && run(a, &err, t, g, inputs, read, ctx, result);
+    Graph *g = a ? graph_below(a, t->graph, id, &inputs) : NULL;
+    bool ok = g && run(a, t, g, inputs, read, ctx, result);
     if (!ok && !PyErr_Occurred())
         error_raise(&err, t);
     arena_free(a);

@@ -300,7 +300,7 @@ static int set_item(Trace *t, PyObject *self, PyObject *key, PyObject *value)
     if (!back && !tracer_writable(x))
         return -1;
     if (tracer_dynamic(x) && is_whole(key)) {
-        Id all = value_for_store(t, value, tracer_dtype(x), tracer_shape(x), tracer_rank(x));
+        Id all = element_check(t, value, tracer_dtype(x)) ? value_for_store(t, value, tracer_dtype(x), tracer_shape(x), tracer_rank(x)) : 0;
         return all && tracer_store(x, all) ? 0 : -1;
     }
     if (back || key_advanced(key) || tracer_dynamic(x)) {
@@ -311,7 +311,7 @@ static int set_item(Trace *t, PyObject *self, PyObject *key, PyObject *value)
     Key k;
     if (!key_read(&k, t, x, key))
         return -1;
-    Id v = value_for_store(t, value, tracer_dtype(x), k.extent, k.rank);
+    Id v = element_check(t, value, tracer_dtype(x)) ? value_for_store(t, value, tracer_dtype(x), k.extent, k.rank) : 0;
     PyObject *view = v ? key_view(&k) : NULL;
     bool ok = view && tracer_store((Tracer *)view, v);
     Py_XDECREF(view);

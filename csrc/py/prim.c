@@ -398,6 +398,16 @@ static PyObject *prim_check(PyObject *m, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
+static PyObject *prim_element(PyObject *m, PyObject *const *args, Py_ssize_t n)
+{
+    (void)m;
+    Trace *t = prim_arity("element", n, 2, 2) ? op_begin() : NULL;
+    Dtype d = t ? prim_dtype(args[1]) : DT_COUNT;
+    if (d == DT_COUNT || !element_check(t, args[0], d))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ---- tracers and values ---- */
 
 static PyObject *prim_read(PyObject *m, PyObject *o)
@@ -578,6 +588,7 @@ PyMethodDef prim_methods[] = {
     FAST(where, "where(c, a, b): broadcast and promoted"),
     FAST(op, "op(name, *xs): an elementwise op of the table, on operands of the dtypes it takes"),
     FAST(check, "check(pred, code, message=None): must hold when the function runs; message: \"what is wrong; the cure\""),
+    FAST(element, "element(x, dtype): checks that a number, or a list of them, is what an element of an integer dtype can be"),
     {"read", prim_read, METH_O, "read(x): x, with ranges, deques, buffers ... in it as lists and arrays"},
     FAST(as_tracer, "as_tracer(x, dtype=None): arrays are captured, numbers are constants"),
     FAST(copy, "copy(x, c_order=False): a new array, in the order of x's elements in memory or in C order"),

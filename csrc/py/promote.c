@@ -70,9 +70,20 @@ static bool as_objects(PyObject *result, int nin, const uint8_t *codes)
     return ints;
 }
 
+/* Whether the ufunc is called with casting="no" or "equiv", by which a Python number is what it would be as an array (and NumPy's
+ * resolve_dtypes() reads the number, which it does not have: it ends the process). */
+static bool strict(PyObject *kwargs)
+{
+    PyObject *casting = kwargs ? PyDict_GetItemString(kwargs, "casting") : NULL;
+    return casting && PyUnicode_Check(casting) && (!PyUnicode_CompareWithASCIIString(casting, "no") || !PyUnicode_CompareWithASCIIString(casting, "equiv"));
+}
+
 bool loop_resolve(PyObject *ufunc, int nin, int nout, const uint8_t *codes, PyObject *kwargs, Loop *out)
 {
-    PyObject *result = resolve(ufunc, nin + nout, codes, kwargs);
+    uint8_t own[16];
+    for (int k = 0; k < nin + nout && k < 16; k++)
+        own[k] = !strict(kwargs) ? codes[k] : codes[k] == CODE_INT ? DT_int64 : codes[k] == CODE_FLOAT ? DT_float64 : codes[k] == CODE_COMPLEX ? DT_complex128 : codes[k];
+    PyObject *result = resolve(ufunc, nin + nout, own, kwargs);
     if (result && as_objects(result, nin, codes)) {     /* those of a trace are int64 */
         uint8_t numbers[8] = { 0 };
         for (int k = 0; k < nin + nout; k++)

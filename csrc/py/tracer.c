@@ -1,6 +1,7 @@
 /* The Python type Tracer: attributes, protocols, and how it shows itself. */
 #include "py/tracer.h"
 #include "py/error.h"
+#include "run/caller.h"
 #include <structmember.h>
 
 PyTypeObject *tracer_type;
@@ -453,6 +454,18 @@ static bool no_container(PyObject *self, const char *error)
     return t != NULL;
 }
 
+/* The length of an array whose size depends on data, where NumPy's own code asks for it: today's, which the run checks. -1 with an exception. */
+static Py_ssize_t assumed_len(Tracer *x)
+{
+    Trace *t = op_begin();
+    PyObject *n = t ? tracer_result(t, extent_node(t->graph, tracer_shape(x)[0]), LAYOUT_C) : NULL;
+    PyObject *value = n ? trace_assume((Tracer *)n, false, "the size of an array that NumPy's own code goes through is not what it was in the trace; call the jitted function again") : NULL;
+    Py_ssize_t r = value ? PyLong_AsSsize_t(value) : -1;
+    Py_XDECREF(n);
+    Py_XDECREF(value);
+    return r;
+}
+
 static Py_ssize_t tracer_len(PyObject *self)
 {
     if (no_container(self, "object of type '%s' has no len()"))
@@ -463,6 +476,8 @@ static Py_ssize_t tracer_len(PyObject *self)
         operation_failed("len", self);
         return -1;
     }
+    if (x && tracer_shape(x)[0] < 0 && numpy_asks())
+        return assumed_len(x);
     if (x && tracer_shape(x)[0] < 0) {
         Trace *t = tracer_trace(x);
         if (!t)
@@ -473,6 +488,29 @@ static Py_ssize_t tracer_len(PyObject *self)
         return -1;
     }
     return x ? tracer_shape(x)[0] : -1;
+}
+
+/* Whether NumPy looks for the arguments of a function that know an override: np.roots(x) and np.piecewise(x, x, f) name x by going through it. What x is
+ * made of is what x is. */
+static bool dispatched(void)
+{
+    return dispatcher_asks() || caller_lies_beside((const void *)PyEval_EvalCode, (const void *)&PyArray_Type);
+}
+
+static PyObject *assumed_items(PyObject *self)
+{
+    Py_ssize_t n = assumed_len((Tracer *)self);
+    PyObject *items = n < 0 ? NULL : PyList_New(n), *iter = NULL;
+    for (Py_ssize_t k = 0; items && k < n; k++) {
+        PyObject *item = tracer_item(self, k);
+        if (!item)
+            Py_CLEAR(items);
+        else
+            PyList_SET_ITEM(items, k, item);
+    }
+    iter = items ? PyObject_GetIter(items) : NULL;
+    Py_XDECREF(items);
+    return iter;
 }
 
 static PyObject *tracer_iter(PyObject *self)
@@ -488,11 +526,13 @@ static PyObject *tracer_iter(PyObject *self)
         operation_failed("iter", self);
         return NULL;
     }
-    if (t && tracer_shape(x)[0] < 0 && dispatcher_asks()) {    /* np.piecewise(x, c, f): what c is made of is what c is */
+    if (t && tracer_shape(x)[0] < 0 && dispatched()) {
         PyObject *self_alone = PyTuple_Pack(1, self), *iter = self_alone ? PyObject_GetIter(self_alone) : NULL;
         Py_XDECREF(self_alone);
         return iter;
     }
+    if (t && tracer_shape(x)[0] < 0 && numpy_asks())
+        return assumed_items(self);
     if (t && tracer_shape(x)[0] < 0) {
         op_begin();
         err_set(&t->err, ERR_LIMIT, "iteration over an array whose size depends on data: compute with the whole array");

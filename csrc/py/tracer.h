@@ -258,6 +258,10 @@ bool broadcast_fits(Graph *g, Id v, const Dim *shape, int rank);
 Id broadcast_into(Graph *g, Id v, const Dim *shape, int rank);
 /* The value as something that can be stored into an array of this shape and dtype: cast, broadcast; NumPy's errors. */
 Id value_for_store(Trace *t, PyObject *value, Dtype dtype, const int64_t *shape, int rank);
+
+/* ---- element.c ---- */
+/* Checks (of the run) that numbers, or lists of them, are what elements of an integer dtype can be; nothing for arrays and other dtypes. false with an exception. */
+bool element_check(Trace *t, PyObject *value, Dtype dtype);
 /* A constant of a number; 0 with an exception or the trace's error. */
 Id number_node(Trace *t, PyObject *number, Dtype dtype);
 /* Adds the dict of the ufuncs that are ops, _ufuncs, to pyxla._core. */

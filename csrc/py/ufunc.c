@@ -386,9 +386,13 @@ static bool unsupported(Trace *t, const char *what, const char *cure)
 static bool valid_option(const char *name, PyObject *value)
 {
     if (*name == 's') {
-        if (!PyBool_Check(value))
+        bool traced = is_tracer(value) && ((Tracer *)value)->kind == TRACER_PYTHON_SCALAR;
+        PyObject *today = traced ? scalar_concrete((Tracer *)value) : Py_NewRef(value);
+        bool ok = today && PyBool_Check(today);
+        Py_XDECREF(today);
+        if (!ok && !PyErr_Occurred())
             PyErr_SetString(PyExc_TypeError, "'subok' must be a boolean");
-        return PyBool_Check(value);
+        return ok;
     }
     NPY_ORDER order;
     return PyArray_OrderConverter(value, &order) != NPY_FAIL;

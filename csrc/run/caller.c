@@ -72,21 +72,31 @@ void caller_learn(const void *interpreter, bool evaluating)
 #endif
 }
 
-bool caller_is_foreign(const void *interpreter)
+/* The shared object, neither ours nor the interpreter's, that called into ours, if no Python code is between; NULL: none. */
+static const void *foreign_caller(const void *interpreter)
 {
 #if __has_include(<execinfo.h>)
     void *frame[MOST_FRAMES];
     const char *symbol;
-    const void *ours = object_of((const void *)caller_is_foreign, &symbol), *python = object_of(interpreter, &symbol);
+    const void *ours = object_of((const void *)caller_learn, &symbol), *python = object_of(interpreter, &symbol);
     int i, n = frames_above(frame, ours, &i);
     for (; i < n; i++) {
         const void *object = object_of(frame[i], &symbol);
-        if (object == ours) return false;                    /* which calls Python code: a part of the interpreter that was not learned is between */
-        if (object != python) return true;
-        if (is_loop(frame[i], symbol)) return false;
+        if (object == ours) return NULL;                    /* which calls Python code: a part of the interpreter that was not learned is between */
+        if (object != python) return object ? object : frame[i];
+        if (is_loop(frame[i], symbol)) return NULL;
     }
 #else
     (void)interpreter;
 #endif
-    return false;
+    return NULL;
+}
+
+bool caller_is_foreign(const void *interpreter) { return foreign_caller(interpreter) != NULL; }
+
+bool caller_lies_beside(const void *interpreter, const void *address)
+{
+    const char *symbol;
+    const void *object = foreign_caller(interpreter);
+    return object && object == object_of(address, &symbol);
 }

@@ -9,3 +9,5 @@ void caller_learn(const void *interpreter, bool evaluating);
 /* Whether an extension module that is neither the interpreter (whose code holds the address `interpreter`) nor ours stands between the
  * interpreter's evaluation loop and the caller. Costs microseconds. */
 bool caller_is_foreign(const void *interpreter);
+/* Whether that module is the one that holds `address`. */
+bool caller_lies_beside(const void *interpreter, const void *address);

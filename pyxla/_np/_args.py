@@ -133,10 +133,15 @@ def shape_tuple(shape):
     from .extents import extent, run_integer
     if run_integer(shape):
         return (extent(shape),)
+    if isinstance(shape, (bool, np.bool)):
+        raise TypeError(f"expected a sequence of integers or a single integer, got '{shape}'")
     try:
         return (index(shape),)
     except TypeError:
-        return tuple(extent(n) if run_integer(n) else index(n) for n in shape)
+        shape = tuple(shape)
+    if any(isinstance(n, (bool, np.bool)) for n in shape):
+        raise TypeError("an integer is required")
+    return tuple(extent(n) if run_integer(n) else index(n) for n in shape)
 
 
 def known_ints(x):
@@ -208,5 +213,10 @@ def to_out(result, out, casting="same_kind"):
         raise TypeError(f"Cannot cast output from {result.dtype!r} to {out.dtype!r} with casting rule '{casting}'")
     if out.shape != result.shape:
         raise ValueError(f"output array has shape {out.shape}, the result has shape {result.shape}")
-    out[...] = result
+    assign(out, result)
     return out
+
+
+def assign(out, value):
+    """Stores into all of an array what is cast to its dtype (a number of NumPy's that is stored may be refused)."""
+    out[...] = value[...] if _core.is_numpy_scalar(value) else value

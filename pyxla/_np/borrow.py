@@ -26,7 +26,8 @@ def zeros(shape, dtype=float, *args, **kwargs):
 
 
 def broadcast(*args):
-    return types.SimpleNamespace(shape=np.broadcast_shapes(*[np.shape(a) for a in args]))
+    shape = np.broadcast_shapes(*[np.shape(a) for a in args])
+    return types.SimpleNamespace(shape=shape, ndim=len(shape))
 
 
 REDIRECTED = {"asarray": as_array, "asanyarray": as_array, "array": new_array, "broadcast": broadcast,

@@ -139,6 +139,8 @@ def astype_method(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
 
 @implements(*numpys("astype"))
 def astype(x, dtype, /, *, copy=True, device=None):
+    if not is_array(x) and not isinstance(x, (np.ndarray, np.generic)):
+        raise TypeError(f"Input should be a NumPy array or scalar. It is a {type(x)} instead.")
     return astype_method(array(x), dtype, copy=copy)
 
 

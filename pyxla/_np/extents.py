@@ -3,6 +3,7 @@
 An array whose size depends on data has `Number`s in its shape. They compute as Python's int and float do, with Python numbers, with each
 other and with arrays (whose dtype wins); asked for a value they raise. An extent of a new array may be one."""
 import operator
+import sys
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from .. import _core
 from ._args import INT
 
 FLOAT = np.dtype(np.float64)
+
+
+DECIDED = "a size that NumPy's own code decides by is not what it was in the trace; call the jitted function again"
 
 
 class Number:
@@ -23,12 +27,25 @@ class Number:
     def __repr__(self):
         return "Number(int)" if self.value.dtype == INT else "Number(float)"
 
+    def __bool__(self):
+        return bool(self.decisive())
+
+    def __index__(self):
+        return self.decisive()
+
+    def decisive(self):
+        """Today's value, where it is NumPy's own code that asks a method of this class for it."""
+        name = sys._getframe(2).f_globals.get("__name__", "")
+        if self.value.dtype == INT and (name == "numpy" or name.startswith("numpy.")):      # NumPy's own code decides by it
+            return _core.assume(self.value, DECIDED)
+        return self.unknown()
+
     def unknown(self, *args):
         raise _core.TraceError("a number depends on data (the size of an array, an element given to a vectorized function), and its value "
                                "is asked for (by if, range(), a loop or int()) while the function is traced: keep to arithmetic with it, "
                                f"use np.where to decide, np.arange to count, or pass what decides as a Python number{_core.place()}")
 
-    __bool__ = __index__ = __int__ = __float__ = __hash__ = __iter__ = __len__ = unknown
+    __int__ = __float__ = __hash__ = __iter__ = __len__ = unknown
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if not all(map(weak, inputs)):                  # an array among them: its dtype wins
@@ -144,6 +161,14 @@ def extent(n):
     n = as_value(n, INT)
     _core.check(np.less_equal(0, n), "value", "negative dimensions are not allowed; bound the number by np.maximum(n, 0)")
     return Number(np.maximum(n, 0))
+
+
+def settled(x):
+    """A vector with an extent that is a number: today's, which each run checks."""
+    n = x.shape[0]
+    if isinstance(n, int):
+        return x
+    return _core.gather(x, (_core.iota(_core.assume(as_value(n), "how many elements an array has")),))
 
 
 def is_dynamic(x):

@@ -6,7 +6,7 @@ where the result has their axes."""
 import numpy as np
 
 from .. import _core
-from ._args import ALL, INT, array, is_array, scalar, unsupported
+from ._args import ALL, INT, array, is_array, is_weak, scalar, unsupported
 from .extents import Number, as_value, is_dynamic, slice_indices
 from .host import host
 
@@ -357,12 +357,15 @@ def setitem(x, key, value):
     if all(basic(item) for item in items):
         through = _core.through(value)
         if not (isinstance(through, PartOf) and through.is_at(x, items)):
+            _core.element(value, x.dtype)
             store_part(x, items, value)
         return
     k = Key(x, tuple(plain_number(item) for item in items))
     if not k.arrays:
         x[tuple(k.basic)] = value
         return
+    if is_weak(value):
+        _core.element(value, x.dtype)
     mask = k.mask()
     if mask is not None and mask.ndim == x.ndim and len(items) == 1 and None not in k.basic and np.ndim(value) > 1:
         raise TypeError("NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, "

@@ -91,13 +91,15 @@ def many_axes(name, default):
             if name.startswith(("rfft", "irfft")):
                 raise IndexError("list index out of range")
             return x
-        for n, k in zip(s, axes):
-            shape[k] = n
         # along an axis that is named twice the last transform decides; the real one is the first (or, backwards, the last) of all
         y = x                                           # what the last transform reads
         if name.startswith("irfft") and len(axes) > 1:
             y = np.empty((), np.result_type(x.dtype, 1j))
-        (r,) = run_many((x,), (result(name, y, tuple(shape), s[-1], axes[-1]),), MANY.index(name), norm, *s, *axes)
+        dtype, along = result(name, y, x.shape, s[-1], axes[-1])
+        steps = [*zip(s[:-1], axes[:-1]), (along[axes[-1]], axes[-1])]
+        for n, k in steps if name.startswith("irfft") else steps[::-1]:
+            shape[k] = n
+        (r,) = run_many((x,), ((dtype, tuple(shape)),), MANY.index(name), norm, *s, *axes)
         return to_out(_core.follow(r, x, True), out)
     return f
 

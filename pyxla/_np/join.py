@@ -1,4 +1,4 @@
-"""Joining and splitting, and the functions that insert or take out elements at known places."""
+"""Joining and splitting, and pieces of an axis at known places."""
 import numpy as np
 
 from .. import _core
@@ -12,10 +12,9 @@ from ._args import (
     result_type,
     to_out,
     type_of,
-    unsupported,
 )
-from .extents import Number, as_value, is_dynamic, meets
-from .manip import atleast_1d, atleast_2d, atleast_3d, broadcast_to, moveaxis, ravel
+from .extents import is_dynamic, meets
+from .manip import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
 
 implements, method = _core.implements, _core.method
 
@@ -212,103 +211,7 @@ def dsplit(ary, indices_or_sections):
     return split(ary, indices_or_sections, 2)
 
 
-# ---- inserting, deleting ----
-
-@implements(np.delete)
-def delete(arr, obj, axis=None):
-    arr = array(arr)
-    if axis is None:
-        arr, axis = ravel(arr), 0
-    axis = axis_index(axis, arr.ndim)
-    n = arr.shape[axis]
-    if isinstance(n, Number):
-        return deleted_in_the_run(arr, obj, axis)
-    if isinstance(obj, slice):
-        gone = set(range(n)[obj])
-    else:
-        if is_mask(obj) and np.shape(obj) != (n,):
-            raise ValueError(f"boolean array argument obj to delete must be one dimensional and match the axis length of {n}")
-        places, gone = known_places(obj), set()
-        for i in places if isinstance(places, list) else [places]:
-            if not -n <= i < n:
-                raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
-            gone.add(i % n)
-    return take_static(arr, [i for i in range(n) if i not in gone], axis)
-
-
-def deleted_in_the_run(arr, obj, axis):
-    """np.delete of one place along an axis whose extent the run only knows."""
-    i = known_places(obj) if not isinstance(obj, slice) else None
-    if not isinstance(i, int):
-        raise unsupported("np.delete of several places of an array whose size depends on data", "choose what stays by a mask")
-    _core.check(np.greater(as_value(arr.shape[axis]), i if i >= 0 else -i - 1), "index")
-    at = (ALL,) * axis
-    rest = [arr[(*at, slice(i + 1, None))]] if i != -1 else []
-    return _core.concatenate([arr[(*at, slice(None, i))], *rest], axis)
-
-
-@implements(np.insert)
-def insert(arr, obj, values, axis=None):
-    arr = array(arr)
-    if axis is None:
-        arr, axis = ravel(arr), 0
-    axis = axis_index(axis, arr.ndim)
-    n = arr.shape[axis]
-    places = list(range(n)[obj]) if isinstance(obj, slice) else known_places(obj)
-    if isinstance(places, list):
-        return insert_many(arr, places, values, axis) if len(places) != 1 else insert(arr, places[0], values_along(values, arr, axis), axis)
-    i = places
-    if isinstance(n, Number):
-        _core.check(np.greater_equal(as_value(n), i if i >= 0 else -i), "index")
-    elif not -n <= i <= n:
-        raise IndexError(f"index {obj} is out of bounds for axis {axis} with size {n}")
-    i += n if i < 0 and not isinstance(n, Number) else 0
-    values = _core.cast(array(values), arr.dtype)
-    values = values[(None,) * (arr.ndim - values.ndim) + (...,)]
-    values = moveaxis(values, 0, axis)
-    shape = (*arr.shape[:axis], values.shape[axis], *arr.shape[axis + 1:])
-    at = (ALL,) * axis
-    return _core.concatenate([arr[(*at, slice(None, i))], broadcast_to(values, shape), arr[(*at, slice(i, None))]], axis)
-
-
-def is_mask(obj):
-    if isinstance(obj, (list, tuple)):
-        return len(obj) > 0 and all(isinstance(v, (bool, np.bool)) for v in obj)
-    return isinstance(obj, bool) or getattr(obj, "dtype", None) == np.bool
-
-
-def known_places(obj):
-    """Places given as ints or as a mask, known while tracing."""
-    mask = _core.concrete(obj) if _core.is_tracer(obj) else obj
-    if isinstance(mask, (list, tuple)) and mask and all(isinstance(v, (bool, np.bool)) for v in mask):
-        return [k for k, v in enumerate(mask) if v]
-    if isinstance(mask, np.ndarray) and mask.dtype == np.bool:
-        return np.flatnonzero(mask).tolist()
-    return known_ints(mask)
-
-
-def values_along(values, arr, axis):
-    """The values of insert() at a list of one place, as for the place alone: there a first axis is the axis of places."""
-    values = array(values)
-    values = values[(None,) * (arr.ndim - values.ndim) + (...,)]
-    return moveaxis(values, axis, 0) if values.ndim == arr.ndim else values
-
-
-def insert_many(arr, places, values, axis):
-    """np.insert at several places: the places are those before any insertion."""
-    n, new = arr.shape[axis], len(places)
-    for i in places:
-        if not -n <= i <= n:
-            raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
-    places = [i + n if i < 0 else i for i in places]
-    values = broadcast_to(_core.cast(array(values), arr.dtype), (*arr.shape[:axis], new, *arr.shape[axis + 1:]))
-    order = sorted(range(new), key=places.__getitem__)
-    sources, at = [], 0
-    for k in order:
-        sources += [*range(at, places[k]), n + k]
-        at = places[k]
-    return take_static(_core.concatenate([arr, values], axis), [*sources, *range(at, n)], axis)
-
+# ---- known places ----
 
 def take_static(a, indices, axis):
     """The elements of a at known indices of an axis: slices of the runs of step 1, -1 or 0, joined."""

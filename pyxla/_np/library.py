@@ -27,11 +27,14 @@ def run_convolve(results, a, v, mode):
     results[0][...] = np.convolve(a, v, MODES[mode])
 
 
+BY_LETTER = np.lib.NumpyVersion(np.__version__) < "2.4.0"    # 'v' for 'valid'
+
+
 def mode_number(mode):
     if isinstance(mode, int) and 0 <= mode < 3:
         return mode
     for k, name in enumerate(MODES):
-        if isinstance(mode, str) and mode[:1].lower() == name[0]:
+        if isinstance(mode, str) and (mode[:1].lower() == name[0] if BY_LETTER else mode == name):
             return k
     raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
 

@@ -295,6 +295,7 @@ def tensordot(a, b, axes=2):
 @implements(np.trace)
 @method("trace")
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    a = array(a)
     r = sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
     return _core.follow(r, np.any(a, (axis1, axis2))) if a.ndim > 3 and out is None else r
 

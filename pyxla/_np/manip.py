@@ -6,6 +6,7 @@ import numpy as np
 from .. import _core
 from ._args import (
     ALL,
+    INT,
     array,
     axis_index,
     axis_tuple,
@@ -379,23 +380,33 @@ def rot90(m, k=1, axes=(0, 1)):
 
 
 def rolled_in_the_run(a, shift, axis):
-    """np.roll along an axis whose extent the run only knows."""
+    """np.roll along an axis whose extent, or by a shift that, the run only knows."""
     n = as_value(a.shape[axis])
-    at = np.remainder(_core.iota(a.shape[axis]) - shift, np.maximum(n, 1))
+    at = _core.iota(a.shape[axis]) - np.remainder(as_value(shift, INT), np.maximum(n, 1))
+    at = _core.where(np.less(at, 0), at + n, at)
     back = tuple(range(1, axis + 1)) + (0,) + tuple(range(axis + 1, a.ndim))
     front = (axis, *range(axis), *range(axis + 1, a.ndim))
     return _core.transpose(_core.gather(_core.transpose(a, front), (at,)), back)
 
 
+def shifts_of(shift):
+    """The shifts of np.roll: ints, and 0-d arrays of int64 for what the run only knows."""
+    if isinstance(shift, (list, tuple)):
+        return tuple(s for v in shift for s in shifts_of(v))
+    if not is_array(shift) or _core.is_concrete(shift):
+        known = shift if isinstance(shift, Number) else known_ints(shift)
+        return tuple(known) if isinstance(known, list) else (known,)
+    if shift.dtype.kind not in "iub":
+        raise TypeError("np.roll needs shifts that are integers")
+    return tuple(_core.cast(s, INT) for s in (shift[k] for k in range(shift.size))) if shift.ndim else (_core.cast(shift, INT),)
+
+
 @implements(np.roll)
 def roll(a, shift, axis=None):
-    a = array(a)
+    a, shifts = array(a), shifts_of(shift)
     if axis is None:
-        shift = known_ints(shift)
-        return _core.reshape(roll(ravel(a), sum(shift) if isinstance(shift, list) else shift, 0), a.shape)
+        return _core.reshape(roll(ravel(a), sum(shifts), 0), a.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    shifts = known_ints(shift)
-    shifts = tuple(shifts) if isinstance(shifts, list) else (shifts,)
     if len(axes) != len(shifts):
         axes, shifts = axes * (len(shifts) if len(axes) == 1 else 1), shifts * (len(axes) if len(shifts) == 1 else 1)
         if len(axes) != len(shifts):
@@ -406,7 +417,7 @@ def roll(a, shift, axis=None):
         total[k] = total.get(k, 0) + s
     out = a
     for k, s in total.items():
-        if isinstance(a.shape[k], Number):
+        if isinstance(a.shape[k], Number) or not isinstance(s, int):
             out = rolled_in_the_run(out, s, k)
             continue
         s %= a.shape[k] or 1

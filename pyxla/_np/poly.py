@@ -6,7 +6,7 @@ from numpy.lib._type_check_impl import mintypecode
 from .. import _core
 from ._args import array, is_none
 from .borrow import borrow
-from .extents import Number, is_dynamic, meets
+from .extents import Number, is_dynamic, meets, settled
 from .lapack import least_squares
 from .library import few_taps, run_convolve, slid
 from .manip import ravel
@@ -25,6 +25,7 @@ def poly(seq_of_zeros):
         r = np.linalg.eigvals(r)
     elif r.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
+    r = settled(r)
     if not r.size:
         return 1.0
     dtype = np.dtype(mintypecode(r.dtype.char))
@@ -88,7 +89,7 @@ def roots(p):
     p = _core.reshape(p, (1,)) if p.ndim == 0 else p
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
-    none = _core.full((0,), np.dtype(float), 0)
+    p, none = settled(p), _core.full((0,), np.dtype(float), 0)
     there = np.not_equal(p, 0)
     if not p.size or not _core.assume(np.any(there), "whether a coefficient is not 0"):
         return none

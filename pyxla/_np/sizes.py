@@ -101,6 +101,8 @@ def extract(condition, arr):
 
 @implements(np.trim_zeros)
 def trim_zeros(filt, trim="fb", axis=None):
+    if isinstance(filt, (list, tuple)):
+        raise unsupported("trim_zeros of a list, which gives a list of a length that depends on data", "give it np.array(list)")
     x, trim = array(filt), trim.lower()
     if trim not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")

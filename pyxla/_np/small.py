@@ -89,7 +89,7 @@ def det(a):
     r = pivots(rows)[0]
     for p in pivots(rows)[1:]:
         r = r * p
-    return scalar(r if odd is None else _core.where(odd, -r, r))
+    return scalar(_core.copy(r) if odd is None else _core.where(odd, -r, r))
 
 
 def cholesky(a, upper):

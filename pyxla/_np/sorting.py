@@ -162,6 +162,7 @@ def lexsort(keys, axis=-1):
     if any(k.shape != keys[0].shape for k in keys):
         raise ValueError("all keys need to be the same shape")
     if keys[0].ndim == 0:
+        axis_index(axis, 1)
         return scalar(_core.full((), INT, 0))
     return run_lexsort(keys, ((INT, keys[0].shape),), axis_index(axis, keys[0].ndim))[0]
 

@@ -16,7 +16,9 @@ UNSIGNED = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 @method("view")
 def view(a, dtype=None, type=None):
     if isinstance(dtype, np.ndarray.__class__) and issubclass(dtype, np.ndarray):
-        dtype = None
+        dtype, type = None, dtype
+    if type is not None and type is not np.ndarray:
+        raise unsupported(f"ndarray.view as {getattr(type, '__name__', type)}", "compute with plain arrays, and view the result outside")
     if dtype is None or dtype_of(dtype) == a.dtype:
         return a[...] if not _core.is_numpy_scalar(a) else a
     dtype = dtype_of(dtype)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .. import _core
-from ._args import BOOL, array, axis_tuple, count, is_array, result_type, stored_into, type_of, unsupported
+from ._args import BOOL, array, assign, axis_tuple, count, is_array, result_type, stored_into, type_of, unsupported
 from .manip import broadcast_to
 
 implements, method = _core.implements, _core.method
@@ -19,7 +19,7 @@ def copyto(dst, src, casting="same_kind", where=True):
     if not weak_ok and not np.can_cast(kind if isinstance(kind, np.dtype) else np.dtype(type(kind)), dst.dtype, casting):
         raise TypeError(f"Cannot cast array data from {array(src).dtype!r} to {dst.dtype!r} according to the rule '{casting}'")
     if where is True:
-        dst[...] = src
+        assign(dst, src)
     elif where is not False:
         src = _core.as_tracer(src, dst.dtype) if weak_ok else array(src, dst.dtype)
         dst[...] = _core.where(broadcast_to(array(where, BOOL), dst.shape), _core.full(dst.shape, dst.dtype, src), dst)

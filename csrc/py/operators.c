@@ -36,20 +36,6 @@ static bool repeats(PyObject *a, PyObject *b)
 BINARY(add, SCALAR_ADD)
 BINARY(subtract, SCALAR_SUB)
 BINARY(multiply, SCALAR_MUL)
-
-/* [1, 2] * np.int64(3) repeats the list in NumPy, which a scalar of the run cannot. */
-static PyObject *multiply(PyObject *a, PyObject *b)
-{
-    PyObject *list = PyList_Check(a) || PyTuple_Check(a) ? a : PyList_Check(b) || PyTuple_Check(b) ? b : NULL;
-    Tracer *x = (Tracer *)(list == a ? b : a);
-    if (!list || x->kind != TRACER_NUMPY_SCALAR)
-        return op_multiply(a, b);
-    Trace *t = tracer_trace(x);
-    if (t && dtype_info[tracer_dtype(x)].kind != DKIND_INT && dtype_info[tracer_dtype(x)].kind != DKIND_UINT)
-        return PyErr_Format(PyExc_TypeError, "can't multiply sequence by non-int of type 'numpy.%s'", dtype_info[tracer_dtype(x)].name);
-    return t ? PySequence_Repeat(list, PyNumber_AsSsize_t((PyObject *)x, PyExc_OverflowError)) : NULL;
-}
-
 BINARY(divide, SCALAR_TRUEDIV)
 BINARY(floor_divide, SCALAR_FLOORDIV)
 BINARY(remainder, SCALAR_MOD)
@@ -328,7 +314,7 @@ static PyObject *op_index(PyObject *a)
 
 #define PAIR(slot, name) {Py_nb_##slot, op_##name}, {Py_nb_inplace_##slot, inplace_##name}
 PyType_Slot operator_slots[] = {
-    PAIR(add, add), PAIR(subtract, subtract), {Py_nb_multiply, multiply}, {Py_nb_inplace_multiply, inplace_multiply}, PAIR(true_divide, divide), PAIR(floor_divide, floor_divide),
+    PAIR(add, add), PAIR(subtract, subtract), PAIR(multiply, multiply), PAIR(true_divide, divide), PAIR(floor_divide, floor_divide),
     PAIR(remainder, remainder), PAIR(lshift, left_shift), PAIR(rshift, right_shift), PAIR(and, bitwise_and), PAIR(or, bitwise_or),
     PAIR(xor, bitwise_xor), PAIR(matrix_multiply, matmul), PAIR(power, power), {Py_nb_divmod, op_divmod}, {Py_nb_negative, op_negative},
     {Py_nb_positive, op_positive}, {Py_nb_absolute, op_absolute}, {Py_nb_invert, op_invert}, {Py_nb_bool, op_bool}, {Py_nb_int, op_int},

@@ -116,7 +116,7 @@ def test_python_numbers_at_places(at):
 
 
 @pytest.mark.parametrize("f, args", [
-    (lambda a, b: a * b, ([1, 2], np.float64(3))), (lambda x: x[0, 0] * [1, 2], (X,)), (lambda x: np.zeros(True) + x, (X,)), (lambda x: np.reshape(x, (True, -1)), (X,)),
+    (lambda x: np.zeros(True) + x, (X,)), (lambda x: np.reshape(x, (True, -1)), (X,)),
     (lambda x: np.astype([1, 2], float) + x[0, 0], (X,)), (lambda x: np.lexsort((x[0, 0],), axis=3), (X,)),
     (lambda a, b: np.add(a, b, dtype="f4", casting="equiv"), (3.0, 4.0))])
 def test_refused_by_numpy(f, args):

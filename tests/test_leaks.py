@@ -581,3 +581,19 @@ def test_a_million_calls():
     for _ in range(1_000_000):
         add(X, Y)
     assert resident() - before < 1 << 20
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * 4096
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_large_result_takes_the_memory_of_its_elements():
+    """Huge pages hold the whole 2 MB parts of it: no page is filled with what is not there."""
+    f = pyxla.jit(lambda x: x + 1.0)
+    x = np.ones(950_000)                                     # 7.25 MiB
+    first = f(x)
+    before = resident()
+    results = [f(x) for _ in range(8)]
+    assert resident() - before < len(results) * first.nbytes + (2 << 20)

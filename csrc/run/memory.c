@@ -93,22 +93,23 @@ static char *map_pages(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* Huge pages need an aligned start: map more and cut. */
-static char *map_huge(size_t bytes)
+/* Huge pages need an aligned start: map more and cut. Of the last one that `used` bytes would fill in part small pages do. */
+static char *map_huge(size_t bytes, size_t used)
 {
     char *p = map_pages(bytes + HUGE_PAGE);
     if (!p) return map_pages(bytes);
     size_t head = -(uintptr_t)p % HUGE_PAGE;
     if (head) munmap(p, head);
     munmap(p + head + bytes, HUGE_PAGE - head);
-    madvise(p + head, bytes, MADV_HUGEPAGE);
+    madvise(p + head, used / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     return p + head;
 }
 
-static Block *block_map(size_t bytes)
+/* A block of `bytes`, of which `used` are asked for now. */
+static Block *block_map(size_t bytes, size_t used)
 {
     size_t all = (bytes + sizeof(Block) + page - 1) / page * page;
-    char *map = bytes >= HUGE_FROM ? map_huge(all) : map_pages(all);
+    char *map = bytes >= HUGE_FROM ? map_huge(all, used + sizeof(Block)) : map_pages(all);
     if (!map) return NULL;
     Block *b = (Block *)map;
     b->map = map;
@@ -116,11 +117,11 @@ static Block *block_map(size_t bytes)
     return b;
 }
 
-static Block *block_make(unsigned class)
+static Block *block_make(unsigned class, size_t used)
 {
     size_t bytes = class_bytes(class);
     Block *b;
-    if (bytes > MAPPED) b = block_map(bytes);
+    if (bytes > MAPPED) b = block_map(bytes, used);
     else if ((b = aligned_alloc(ALIGN, sizeof(Block) + bytes))) b->map = NULL;
     if (!b) return NULL;
     b->bytes = bytes;
@@ -370,7 +371,7 @@ static bool must_fail(void)
 }
 
 /* From the common cache or the system; all cached memory is given back before it fails. */
-static Block *block_find(unsigned class, bool count, bool *fresh)
+static Block *block_find(unsigned class, size_t used, bool count, bool *fresh)
 {
     pthread_mutex_lock(&common.lock);
     Block *b = common_take(class);
@@ -382,7 +383,7 @@ static Block *block_find(unsigned class, bool count, bool *fresh)
     pthread_mutex_unlock(&common.lock);
     if (b) return b;
     *fresh = true;
-    if (!(b = block_make(class)) && mem_trim()) b = block_make(class);
+    if (!(b = block_make(class, used)) && mem_trim()) b = block_make(class, used);
     if (b || !count) return b;
     pthread_mutex_lock(&common.lock);
     common.in_use -= (ptrdiff_t)class_bytes(class);
@@ -423,7 +424,7 @@ static Block *small_alloc(Thread *t, unsigned class)
     if (__builtin_expect(use != 0, 0)) flush(use);
     if (__builtin_expect(b != NULL, 1)) return b;
     bool fresh;
-    if (!(b = block_find(class, false, &fresh))) flush(-(ptrdiff_t)class_bytes(class));
+    if (!(b = block_find(class, class_bytes(class), false, &fresh))) flush(-(ptrdiff_t)class_bytes(class));
     return b;
 }
 
@@ -435,7 +436,7 @@ static void *alloc(size_t bytes, bool *fresh)
     Thread *t = thread_self();
     if (!t && checking) return check_alloc(bytes);
     unsigned class = class_of(bytes);
-    Block *b = t && class < NSMALL ? small_alloc(t, class) : block_find(class, true, fresh);
+    Block *b = t && class < NSMALL ? small_alloc(t, class) : block_find(class, bytes, true, fresh);
     return b ? b + 1 : NULL;
 }
 

@@ -558,7 +558,7 @@ void memory_prefetch(Gen *g, LLVMValueRef at, bool store)
 /* Asks for lines that the loop will come to. */
 static void prefetch(Gen *g, const Place *p, LLVMValueRef distance, bool store)
 {
-    if (!distance) return;
+    if (!distance || g->once) return;
     int64_t bytes = dtype_info[p->dt].bytes * g->e.lanes;
     LLVMValueRef at = byte_offset(g, p->ptr, distance);
     for (int64_t i = 0; i < bytes; i += 64) memory_prefetch(g, byte_offset(g, at, int64_const(g, i)), store);

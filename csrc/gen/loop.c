@@ -319,17 +319,48 @@ static bool walks(const Gen *g, const Stmt *loop)
     return false;
 }
 
-enum { FEW_REGISTERS = 4 };              /* a rest of so few at most walks register by register */
+/* Coordinates that full vectors leave over: from ... to - 1, and head ... head + count - 1 (count NULL: none). */
+typedef struct { LLVMValueRef from, to, head, count; } Rest;
 
-/* A rest of many registers walks as one, under a mask; what is left then. */
-static LLVMValueRef wide_tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef left)
+static LLVMValueRef whole_steps(Gen *g, LLVMValueRef n, unsigned step)
 {
-    LLVMValueRef many = LLVMBuildICmp(g->e.b, LLVMIntSGT, left, int64_const(g, FEW_REGISTERS * tail_lanes(g, s)), "");
-    Fork f = {0};
-    fork_open(g, &f, many);
-    vector_body(g, s, s->lanes, from, left);
-    fork_close(g, &f);
-    return LLVMBuildSelect(g->e.b, many, int64_const(g, 0), left, "");
+    return LLVMBuildAnd(g->e.b, LLVMBuildAdd(g->e.b, n, int64_const(g, step - 1), ""), int64_const(g, -(int64_t)step), "");
+}
+
+/* Walks down the rest under a mask, some lanes at a time, in one loop: one body for the end of a row and its beginning. */
+static void walk_rest(Gen *g, const Stmt *s, unsigned step, Rest r)
+{
+    LLVMBuilderRef b = g->e.b;
+    LLVMValueRef zero = int64_const(g, 0), lanes = int64_const(g, step), tail = whole_steps(g, LLVMBuildSub(b, r.to, r.from, ""), step), all = tail;
+    if (r.count) all = LLVMBuildAdd(b, tail, whole_steps(g, r.count, step), "");
+    Loop l = {.start = NULL};
+    loop_open(g, &l, zero, LLVMBuildICmp(b, LLVMIntSGT, all, zero, ""));
+    LLVMValueRef at = LLVMBuildAdd(b, r.from, l.i, ""), to = r.to;
+    if (r.count) {
+        LLVMValueRef behind = LLVMBuildICmp(b, LLVMIntSLT, l.i, tail, ""), ahead = LLVMBuildSub(b, l.i, tail, "");
+        at = LLVMBuildSelect(b, behind, at, LLVMBuildAdd(b, r.head, ahead, ""), "");
+        to = LLVMBuildSelect(b, behind, to, LLVMBuildAdd(b, r.head, r.count, ""), "");
+    }
+    vector_body(g, s, step, at, least(g, LLVMBuildSub(b, to, at, ""), lanes));
+    loop_close(g, &l, LLVMBuildAdd(b, l.i, lanes, ""), all);
+}
+
+enum {
+    FEW_REGISTERS = 4,           /* a rest of so few at most walks register by register: their lines alone are read, and asked for */
+    MANY_REGISTERS = 8,          /* a body of more is compiled again at half its width */
+};
+
+/* What full vectors leave over, where the body walks along another axis. maskable: some registers at a time. */
+static void walk_rests(Gen *g, const Stmt *s, Rest r, bool maskable)
+{
+    unsigned one = tail_lanes(g, s), some = s->lanes > MANY_REGISTERS * one ? s->lanes / 2 : s->lanes;
+    if (maskable && FEW_REGISTERS * one < s->lanes) {
+        LLVMValueRef many = LLVMBuildICmp(g->e.b, LLVMIntSGT, LLVMBuildSub(g->e.b, r.to, r.from, ""), int64_const(g, FEW_REGISTERS * one), "");
+        LLVMValueRef to = LLVMBuildSelect(g->e.b, many, r.to, r.from, "");
+        walk_rest(g, s, some, (Rest){r.from, to, NULL, NULL});
+        r.from = to;
+    }
+    walk_rest(g, s, one, r);
 }
 
 static void tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef n, bool maskable)
@@ -344,9 +375,9 @@ static void tail(Gen *g, const Stmt *s, LLVMValueRef from, LLVMValueRef n, bool 
         }
         return;
     }
-    if (FEW_REGISTERS * lanes < s->lanes && maskable && walks(g, s) && !is_number(left)) {
-        left = wide_tail(g, s, from, left);
-        n = LLVMBuildAdd(g->e.b, from, left, "");
+    if (lanes < s->lanes && walks(g, s) && !is_number(left)) {
+        walk_rests(g, s, (Rest){from, n, NULL, NULL}, maskable);
+        return;
     }
     if (lanes < s->lanes) {
         masked_loop(g, s, lanes, from, n, is_number(left) ? NULL : LLVMBuildICmp(g->e.b, LLVMIntNE, left, int64_const(g, 0), ""));
@@ -494,18 +525,24 @@ static Range range_by_lines(Gen *g, const Stmt *s)
     return (Range){least(g, moved, end), end, LLVMBuildNeg(b, before, ""), count};
 }
 
-static void vector_loops(Gen *g, const Stmt *s, LLVMValueRef start, LLVMValueRef n)
+/* The full vectors of first ... n - 1; what is left begins where it says. */
+static LLVMValueRef full_part(Gen *g, const Stmt *s, LLVMValueRef first, LLVMValueRef n)
 {
-    LLVMValueRef first = start ? start : int64_const(g, 0);
+    LLVMValueRef full = LLVMBuildAnd(g->e.b, first ? LLVMBuildSub(g->e.b, n, first, "") : n, int64_const(g, -(int64_t)s->lanes), "");
+    if (first) full = LLVMBuildAdd(g->e.b, first, full, "");
+    full_vectors(g, s, first ? first : int64_const(g, 0), full);
+    return full;
+}
+
+static void vector_loops(Gen *g, const Stmt *s, LLVMValueRef n)
+{
     bool small = is_number(n) && (number(n) < s->lanes || number(n) % s->lanes == 0);
     Survey v = survey_body(g, s);
-    if (!start && !small && v.maskable && v.cost > MASKED_FROM && tail_lanes(g, s) * 4 > s->lanes) {
-        masked_loop(g, s, s->lanes, first, n, NULL);
+    if (!small && v.maskable && v.cost > MASKED_FROM && tail_lanes(g, s) * 4 > s->lanes) {
+        masked_loop(g, s, s->lanes, int64_const(g, 0), n, NULL);
         return;
     }
-    LLVMValueRef full = LLVMBuildAnd(g->e.b, start ? LLVMBuildSub(g->e.b, n, first, "") : n, int64_const(g, -(int64_t)s->lanes), "");
-    if (start) full = LLVMBuildAdd(g->e.b, first, full, "");
-    full_vectors(g, s, first, full);
+    LLVMValueRef full = full_part(g, s, NULL, n);
     tail(g, s, full, n, v.maskable);
 }
 
@@ -513,9 +550,9 @@ static void vector_loops(Gen *g, const Stmt *s, LLVMValueRef start, LLVMValueRef
 static void loops_by_lines(Gen *g, const Stmt *s, Range r)
 {
     if (!scope_open(g, s, NULL)) return;
-    vector_loops(g, s, r.start, r.end);
-    LLVMValueRef to = LLVMBuildAdd(g->e.b, r.head, r.count, "");
-    masked_loop(g, s, tail_lanes(g, s), r.head, to, LLVMBuildICmp(g->e.b, LLVMIntSLT, r.head, to, ""));
+    bool maskable = survey_body(g, s).maskable;
+    LLVMValueRef full = full_part(g, s, r.start, r.end);
+    walk_rests(g, s, (Rest){full, r.end, r.head, r.count}, maskable);
     scope_close(g);
 }
 
@@ -539,7 +576,7 @@ static void emit_for(Gen *g, const Stmt *s)
     else fork_open(g, &f, LLVMBuildICmp(g->e.b, LLVMIntSGT, n, int64_const(g, 0), ""));
     if (s->lanes > 1) states_spread(g, s);
     if (!scope_open(g, s, NULL)) return;
-    if (s->lanes > 1) vector_loops(g, s, NULL, n);
+    if (s->lanes > 1) vector_loops(g, s, n);
     else sequential_loop(g, s, n);
     scope_close(g);
     if (s->lanes > 1) states_gather(g, s);

@@ -289,7 +289,8 @@ void state_reduce(Gen *g, const Stmt *s)
         x[2] = v_fsub(&g->e, x[1], x[1]);               /* an infinity deviates by NaN */
     }
     for (int i = 0; i < 3; i++) r[i] = to[i];
-    combine(&g->e, m, to, x, r);
+    if (c->in_spans && sum_is_nothing(to[0])) r[0] = x[0];
+    else combine(&g->e, m, to, x, r);
     for (int i = 0; i < state_width(g, s->a); i++)
         to[i] = c->gathering && g->mask ? v_select(&g->e, g->mask, r[i], to[i]) : r[i];
     scope_leave(g, moved);

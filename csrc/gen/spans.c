@@ -82,6 +82,8 @@ static LLVMValueRef nothing(LLVMTypeRef type)
     return LLVMConstVector(lane, n);
 }
 
+bool sum_is_nothing(LLVMValueRef sum) { return LLVMIsConstant(sum) && sum == nothing(LLVMTypeOf(sum)); }
+
 /* The sums that the FOR runs over, which start at nothing from here on; even those that have not begun yet. */
 static void restart_all(Gen *g, Restart *r, const Stmt *loop)
 {
@@ -332,7 +334,9 @@ bool sums_side_by_side(Gen *g, const Stmt *loop, LLVMValueRef n, LoopBody body)
         sums_restart(g, &last, loop);
         carry_states(g, &l.c, loop);
         loop_open(g, &l, even, LLVMBuildICmp(b, LLVMIntSLT, even, n, ""));
+        g->once = true;
         body(g, loop, l.i);
+        g->once = false;
         loop_close(g, &l, LLVMBuildAdd(b, l.i, int64_const(g, 1), ""), n);
         sums_join(g, &last);
     } else {

@@ -52,6 +52,7 @@ typedef struct {
     LLVMValueRef mask, active;                         /* its active lanes and their number (i64); NULL: all */
     uint32_t stamp;
     StateCode *state;
+    bool once;                                         /* what is made now runs once for many runs of a copy of it: it asks for nothing ahead */
     bool vnni;                                         /* the code may add products of bytes by an instruction */
 } Gen;
 
@@ -155,6 +156,8 @@ void body_values(Gen *g, const Stmt *loop);
 /* ---- spans (spans.c) ---- */
 /* Whether the state is a sum of floats that nothing reads while it is added up. */
 bool state_in_spans(const Gen *g, uint32_t state);
+/* Whether a sum of floats has nothing in it yet: what is added to it is the sum. */
+bool sum_is_nothing(LLVMValueRef sum);
 /* The sums that the FOR runs over and that have begun start at nothing again, and are added to what they were. */
 typedef struct { LLVMValueRef *var[MAX_CARRIED], before[MAX_CARRIED]; int n; } Restart;
 void sums_restart(Gen *g, Restart *r, const Stmt *loop);

@@ -93,6 +93,7 @@ void mark_streams(Lower *l)
     bool columns = l->gp->reduced && !l->gp->scan && l->vec >= 0 && !l->loop[l->vec].reduced, near = columns && all <= (int64_t)target->l2 * SHARED;
     for (uint32_t i = 0; i < l->k->accesses.len; i++) {
         Access *x = &l->k->accesses.at[i];
+        if (columns && l->k->arrays.at[x->array].written) continue;      /* a result for many rows */
         if (!x->streams && array_bytes(l, x->array) > (int64_t)target->l1 && leads(l, i)) x->streams = (uint8_t)(rows > 1 ? 2 * rows : near ? 2 : 1);
     }
     if (columns && !l->gp->together) mark_lines(l);

@@ -61,15 +61,17 @@ class Names:
     """What a code object and those inside it mention.
 
     asked: attributes that may be missing without an error; texts: its constant strings; any: attributes may be asked for by names that are
-    not in the code, or are such strings; memory: an array's memory may be read by something that is not NumPy."""
+    not in the code, or are such strings; memory: an array's memory may be read by something that is not NumPy; bools: it asks whether
+    something is True or False itself."""
 
     def __init__(self, code):
         self.globals, self.cells, self.attributes, self.asked, self.modules = set(), set(), set(), set(), set()
         self.texts = set(strings(code.co_consts))
-        self.any = self.memory = self.all_modules = False
+        self.any = self.memory = self.all_modules = self.bools = False
         found = list(dis.get_instructions(code))
         for k, i in enumerate(found):
             self.add(i.opname, i.argval, found[k + 1:k + 12])
+            self.bools |= i.opname == "IS_OP" and any(j.opname == "LOAD_CONST" and type(j.argval) is bool for j in found[max(0, k - 2):k])
         if CATCHES & self.globals:
             self.asked |= self.attributes
         self.any |= bool(BY_NAME & (self.globals | self.attributes))
@@ -83,6 +85,7 @@ class Names:
                     mine |= theirs
                 self.any |= inner.any
                 self.memory |= inner.memory
+                self.bools |= inner.bools
                 self.all_modules |= inner.all_modules
         if LOOKS_UP_MODULES & (self.globals | self.attributes):
             self.modules |= self.texts
@@ -107,6 +110,17 @@ class Names:
         elif op == "IMPORT_NAME":
             self.modules.add(name)
         self.any |= op in ("MATCH_CLASS", "IMPORT_STAR")
+
+
+def asks_nobody(code):
+    """Whether Python replaced a call of `type` in a code object by an instruction (csrc/py/type_hook.c)."""
+    replaced = sys.version_info >= (3, 11) and any(i.opname.endswith("TYPE_1") for i in dis.get_instructions(code, adaptive=True))
+    return replaced or any(asks_nobody(c) for c in code.co_consts if isinstance(c, types.CodeType))
+
+
+def anew(code):
+    """A code object as it was before Python replaced any of its instructions."""
+    return code.replace(co_consts=tuple(anew(c) if isinstance(c, types.CodeType) else c for c in code.co_consts))
 
 
 def simple(instructions):
@@ -258,7 +272,7 @@ class Walk:
     def __init__(self):
         self.steps = []
         self.seen = {}
-        self.attributes, self.asked, self.texts, self.any, self.memory = set(), set(), set(), False, False
+        self.attributes, self.asked, self.texts, self.any, self.memory, self.bools = set(), set(), set(), False, False, False
         self.arrays = {}                # numeric ones by id
         self.iterators = []             # and files, that may be advanced
         self.files = []
@@ -509,7 +523,10 @@ class Walk:
                 self.visit(None, os.environ)
             return
         names = names_of(f.__code__)
+        if "type" in names.globals and asks_nobody(f.__code__):
+            f.__code__ = anew(f.__code__)
         self.attributes |= names.attributes
+        self.bools |= names.bools
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
             if name in names.cells:
                 self.cell(f, name, cell)

@@ -133,6 +133,7 @@ def same_state(a, b):
 
 class Effects:
     def __init__(self, arrays, generators, iterators, walk):
+        self.bools = walk.bools                                   # whether code asks for True or False themselves
         self.walk, self.calls, self.refused = walk, {}, None      # calls: of cached functions, that have guards; refused: a message
         self.iterators = [(i, state_of_iterator(i)) for i in iterators]
         self.arrays = [(a, header(a)) for a in arrays]

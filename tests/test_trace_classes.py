@@ -68,6 +68,68 @@ def test_a_list_times_a_numpy_scalar_is_repeated(sequence, x):
     np.testing.assert_array_equal(pyxla.jit(lambda x: sequence * x[0, ...])(x), sequence * x[0, ...], strict=True)
 
 
+def by_type(x):
+    if type(x) is np.ndarray:
+        return 2
+    return {int: 3, float: 5, bool: 7, np.float32: 11, np.int8: 13, np.bool_: 17}.get(type(x), 1) + (type(x) in (int, float)) + len(type(x).__name__)
+
+
+@pytest.mark.parametrize("x", VALUES, ids=lambda x: type(x).__name__)
+def test_type_is_the_values(x):
+    assert pyxla.jit(lambda x: (by_type(x), type(x + 1)))(x) == (by_type(x), type(x + 1))
+    assert type(type) is type and type.__name__ == "type"
+
+
+def test_type_in_code_that_ran_many_times():
+    """Python 3.11 and later replaces calls of type() in such code by an instruction that does not call it."""
+    def double(v):
+        return v * (2 if type(v) is np.ndarray else 3)
+
+    def f(x):
+        for _ in range(40):
+            x = double(x)
+        return x, [type(v) is np.ndarray for v in [x] * 40]
+
+    x = np.arange(3.0)
+    for _ in range(20):
+        want, types = f(x)
+    for shape in (3, 4):
+        got, mine = pyxla.jit(f)(np.arange(float(shape)))
+        np.testing.assert_array_equal(got[:3], want)
+        assert mine == types
+
+
+def test_types_of_other_things_are_python_s():
+    class Model:
+        scale = 3.0
+
+        def apply(self, x):
+            return type(self).scale * x, type(self).__name__, type([x]), type("New", (), {"k": 4}).k
+    assert repr(pyxla.jit(Model().apply)(np.ones(2))) == repr(Model().apply(np.ones(2)))
+    with pytest.raises(TypeError, match="immutable type"):
+        type.changed = 1
+
+
+def match(x):
+    match x:
+        case True:
+            return "yes"
+        case False:
+            return "no"
+        case int():
+            return "int"
+    return "else"
+
+
+@pytest.mark.parametrize("f", [lambda b: 1 if b is True else 2, lambda b: 1 if b is False else 2, lambda b: 1 if b is not True else 2, lambda b: 1 if True is b else 2, match,
+                               lambda b: (lambda c: c is True)(b), lambda b: [c is True for c in (b, not b, b == 1)]])
+def test_identity_of_true_and_false(f):
+    jitted = pyxla.jit(lambda b, x: (f(b), x + 1)[0])
+    for b in (True, False, True, 1, 0, 2.5):
+        assert jitted(b, np.ones(2)) == f(b), b
+    assert jitted.cache_info().traces <= 6
+
+
 def test_singledispatch():
     @functools.singledispatch
     def kind(x):

@@ -65,8 +65,13 @@ bool trace_watch(Trace *t, PyObject *function, PyObject *const *leaves, int n)
     t->options.watched = NULL;
     PyObject *before = w ? walked_before(w, leaves, n) : NULL, *found = find_steps(function, before, leaves, n), *steps, *effects, *walk;
     bool ok = found && PyArg_ParseTuple(found, "OOO", &steps, &effects, &walk) && guard_steps(t->guards, steps);
-    if (ok)
+    if (ok) {
         t->priv->effects = Py_NewRef(effects);
+        PyObject *bools = PyObject_GetAttrString(effects, "bools");
+        ok = bools != NULL;
+        t->priv->bools = bools == Py_True;
+        Py_XDECREF(bools);
+    }
     if (ok && w && !before)
         remember_walk(w, walk, steps);
     Py_XDECREF(before);

@@ -150,7 +150,7 @@ bool hooks_init(void)
     cached_hooks_init();
     world_hooks_init();
     lent_init();
-    return adopt_init() && math_hooks_init();
+    return adopt_init() && math_hooks_init() && type_hook_init();
 }
 
 static bool evaluating;
@@ -223,6 +223,7 @@ bool hooks_enter(void)
     adopt_exchange(true);
     lent_exchange(true);
     math_hooks_exchange(true);
+    type_hook_exchange(true);
     cached_hooks_exchange(true);
     world_hooks_exchange(true);
     if (call(install))
@@ -242,6 +243,7 @@ void hooks_leave(void)
     adopt_exchange(false);
     lent_exchange(false);
     math_hooks_exchange(false);
+    type_hook_exchange(false);
     cached_hooks_exchange(false);
     world_hooks_exchange(false);
     PyObject *type, *value, *traceback;

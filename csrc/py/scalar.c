@@ -202,7 +202,17 @@ PyObject *scalar_operate(ScalarOp op, PyObject *a, PyObject *b, PyObject *callab
     /* the type of a power depends on values: 2 ** -1 is a float, (-8.) ** .5 is complex */
     if ((op == SCALAR_POW || op == SCALAR_CALL) && !guard_type(t->guards, reg, scalars_value(t->scalars, reg)))
         return NULL;
-    return tracer_scalar(t, reg);
+    return scalar_shown(t, reg);
+}
+
+PyObject *scalar_shown(Trace *t, int reg)
+{
+    PyObject *x = tracer_scalar(t, reg);
+    if (!x || !t->priv->bools || !PyBool_Check(scalars_value(t->scalars, reg)))
+        return x;
+    PyObject *value = scalar_concrete((Tracer *)x);
+    Py_DECREF(x);
+    return value;
 }
 
 PyObject *scalar_concrete(Tracer *x)

@@ -210,7 +210,7 @@ static PyObject *leaf_tracer(Trace *t, int leaf, PyObject *value)
 {
     if (is_number(value)) {
         int reg = scalars_add_leaf(t->scalars, leaf, value);
-        return reg < 0 ? NULL : tracer_scalar(t, reg);
+        return reg < 0 ? NULL : scalar_shown(t, reg);
     }
     if (PyArray_CheckExact(value))
         return leaf_array(t, leaf, (PyArrayObject *)value);

@@ -104,6 +104,7 @@ struct TracePrivate {
     VEC(PyObject *) leaves;       /* tracers by leaf, strong */
     PyObject *handler, *handler_before;   /* NumPy's memory handler in this trace, and outside */
     PyObject *captured;           /* dict: id of an array -> number of its input */
+    bool bools;                   /* True and False are passed as they are, and guarded: code in reach asks `x is True` */
     PyObject *effects;            /* what the trace must leave as it was: a pyxla._effects.Effects, or NULL */
     VEC(uint8_t) depends;         /* per node: DEPENDS_ bits */
     VEC(Undo) journal;
@@ -312,6 +313,8 @@ bool is_number(PyObject *o);
 PyObject *scalar_operate(ScalarOp op, PyObject *a, PyObject *b, PyObject *callable);
 /* Today's value of a Python scalar, guarded. New reference. */
 PyObject *scalar_concrete(Tracer *x);
+/* A number as the function gets it: a tracer, or the value, guarded, of a truth value if code asks for True itself. */
+PyObject *scalar_shown(Trace *t, int reg);
 
 /* ---- guard.c ---- */
 struct GuardList *guards_new(void);
@@ -395,6 +398,10 @@ void hooks_leave(void);
 /* ---- math_hooks.c: math.sqrt() and its like of traced Python numbers ---- */
 bool math_hooks_init(void);
 void math_hooks_exchange(bool ours);
+
+/* ---- type_hook.c: type(x) ---- */
+bool type_hook_init(void);
+void type_hook_exchange(bool ours);
 
 /* ---- cached.c: calls of functions behind functools.lru_cache ---- */
 void cached_hooks_init(void);

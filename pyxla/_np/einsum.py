@@ -30,7 +30,7 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     for operand in operands:                            # NumPy orders the axes as theirs
         x = _core.follow(x, operand)
     x = _core.transpose(x, tuple(t.index(c) for c in result)) if t != result else x
-    if x.ndim == 0 and out is None and optimize and len(operands) > 1 and numpy_gives_array(terms, operands, optimize):
+    if x.ndim == 0 and out is None and optimize and numpy_gives_array(terms, operands, optimize):
         out = ...
     return to_out(scalar(x), out, "unsafe" if casting == "unsafe" else "same_kind")
 

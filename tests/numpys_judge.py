@@ -45,12 +45,18 @@ class Judge:
     def __init__(self):
         self.test, self.busy, self.calls = "", False, 0
         self.seen = defaultdict(set)                        # by place and function: the arguments that it had there
+        self.visits = defaultdict(int)
         self.out, self.refused = (open(os.environ.get(v, os.devnull), "w") for v in ("JUDGE_OUT", "JUDGE_REFUSED"))
+
+    def passed(self, place):
+        """Whether a place has been visited often enough."""
+        self.visits[place] += 1
+        return self.visits[place] > 20 * MOST or len(self.seen[place]) >= MOST
 
     def new(self, place, args):
         """Whether such arguments come to this place for the first time, and not many others did."""
         seen, key = self.seen[place], str(list(map(kind, args)))
-        if len(seen) >= MOST or key in seen:
+        if key in seen:
             return False
         seen.add(key)
         return True
@@ -168,8 +174,10 @@ def both(function, name, args, kwargs, jitted=None):
 
 def try_both(where, function, name, args, kwargs, jitted=None):
     """The judge's word on a call, or the plain call where it has none to say."""
+    if judge.busy or judge.passed((*where, name)):
+        return function(*args, **kwargs)
     every = [*args, *kwargs.values()]
-    if (judge.busy or threading.current_thread() is not threading.main_thread() or not any(map(numbers, every)) or not all(map(numeric, every))
+    if (threading.current_thread() is not threading.main_thread() or not any(map(numbers, every)) or not all(map(numeric, every))
             or overlap([x for x in every if isinstance(x, np.ndarray)]) or not judge.new((*where, name), every)):
         return function(*args, **kwargs)
     judge.busy = True
@@ -203,7 +211,8 @@ def operate(line, name, *operands):
     f, where = getattr(operator, name), here(line)
     if not any(map(array, operands)):
         return f(*operands)
-    if name in ("getitem", "setitem") and array(operands[0]) and numeric(operands[1]):      # the index as part of the code, too
+    indexed = name in ("getitem", "setitem") and array(operands[0])
+    if indexed and not judge.busy and not judge.passed((*where, "as written")) and numeric(operands[1]):      # the index as part of the code, too
         a, i, *v = operands
         try_both((*where, "as written"), lambda a, *v: f(a, i, *v), f"{name} {text(i)}", clone((a, *v)), {})
     return try_both(where, f, name, operands, {})

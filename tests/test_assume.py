@@ -162,6 +162,11 @@ def test_sizes_that_depend_on_data(f):
     check(f, (C,), (np.array([2.0, -3, 1, 5]),), (np.array([-1.0, 4, 2, 1]),), (np.array([-1.0, -1, 1, 1]),))
 
 
+def test_other_results_of_a_call_that_decides():
+    """The rank is asked for before sizes are known, the solution after."""
+    check(lambda a, b, n: (np.repeat(b, n), *LA.lstsq(a, b)), (np.vander(C, 2), C, np.array([1, 3, 0, 2])), (np.ones((4, 2)), C, np.array([1, 3, 1, 2])))
+
+
 def test_threads():
     f = pyxla.jit(lambda a: LA.eig(a)[0])
     wrong = []

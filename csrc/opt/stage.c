@@ -83,6 +83,8 @@ static void mark_first(const Graph *g, uint8_t *where)
         if (!(where[id] & FIRST)) continue;
         for (int i = 0; i < node_values(node_at(g, id)); i++) where[node_in(g, id)[i]] |= FIRST;
     }
+    for (Id id = 1; id < g->nodes.len; id++)                 /* a call is made once: what the rest reads of its results is handed on */
+        if (node_at(g, id)->op == OP_item && where[id] & LIVE && where[node_in(g, id)[0]] & FIRST) where[id] |= FIRST;
 }
 
 /* Views and sources are made again where they are used; what they show is handed on. */

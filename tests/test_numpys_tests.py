@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,7 @@ CALLS = [
     (lambda x: np.trace(x), [[1, 2], [3, 4]]), (lambda x, i, o: i.choose((x, 2.0, 3.0), out=o), np.array([5, 6, 7], "i4"), np.array([0, 1, 2]), np.zeros(3, "i4")),
     (lambda a, b: np.logspace(a, b, 4, base=np.array([2.0, 3]), axis=1), 1, 2), (lambda x: np.fft.rfftn(x, (10, 20, 40), (0, 0, 1)), X),
     (lambda x: np.fft.rfftn(x, (10, 20), (0, 0)), X), (lambda x: np.fft.irfftn(x, (10, 20, 40), (0, 0, 1)), X), (lambda x: (x[0] == "a", x[0] != "a", x[0] == None), X[0]),  # noqa: E711
+    (lambda x: np.add(x, 1, where=[1, 0, 1], out=np.zeros(3)), X[:, 0]),
     # numbers into integers
     *((stored, SMALL, v) for v in (np.float64(3.7), np.int64(-128), np.float32(127.5), np.array(300), np.uint8(127), -3.7)),
     (lambda a, v: stored(a, v, [0, 1]), SMALL, np.int64(300)), (lambda a, v: np.full(2, v, "i1") + a[:2], SMALL, np.int64(300)),
@@ -121,6 +123,14 @@ def test_python_numbers_at_places(at):
     (lambda a, b: np.add(a, b, dtype="f4", casting="equiv"), (3.0, 4.0))])
 def test_refused_by_numpy(f, args):
     check_error(f, *args)
+
+
+@pytest.mark.parametrize("f", [lambda x: x.max(1), lambda x: x.argmax(1), lambda x: x.max(0), lambda x: np.maximum.reduce(x, axis=(0, 1)), lambda x: np.nanmin(x, 1)])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
+def test_nothing_to_reduce(f, shape):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        both(f, np.zeros(shape))
 
 
 @pytest.mark.parametrize("f", [lambda x: [1, 2] * x.argmax(), lambda x: x.view(np.matrix), lambda x: np.trim_zeros([x[0, 0], 0])])

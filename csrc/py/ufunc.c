@@ -477,11 +477,12 @@ static bool read_mask(Trace *t, const Options *o, Tracer *const *to, int nout, I
             return unsupported(t, "where= of a ufunc without out=", "the other elements would be undefined; use np.where(condition, a, b)");
     if (!operand_read(t, o->where, &m, true))
         return false;
-    if (m.code != DT_bool_) {
+    bool listed = PyList_Check(o->where) || PyTuple_Check(o->where);      /* read as bools */
+    if (m.code != DT_bool_ && !listed) {
         PyErr_SetString(PyExc_TypeError, "Cannot cast array data of where= to dtype('bool') according to the rule 'safe'");
         return false;
     }
-    *mask = operand_node(t, &m, DT_bool_);
+    *mask = m.code == DT_bool_ ? operand_node(t, &m, DT_bool_) : graph_cast(t->graph, operand_node(t, &m, operand_dtype(&m)), DT_bool_);
     return *mask != 0;
 }
 

@@ -38,6 +38,8 @@ def resolve(ufunc, inputs, dtype, signature, casting):
 
 @implements("ufunc")
 def call(ufunc, *inputs, out=None, where=True, dtype=None, casting="same_kind", order="K", subok=True, signature=None, **other):
+    if ufunc.nout == 0:
+        raise unsupported(f"{ufunc.__name__}, a ufunc that writes to its operands,", "call it outside of the jitted function")
     if ufunc.signature is not None or other:
         raise unsupported(f"the generalised ufunc {ufunc.__name__}", "compute it outside of the jitted function")
     if len(inputs) != ufunc.nin:

@@ -34,6 +34,18 @@ UFUNC = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "
 COUNTS_BY_INT = type(np.count_nonzero([0])) is int             # before NumPy 2.3
 
 
+def refuses_empty_results():
+    """Whether this NumPy refuses to reduce an axis without elements where the result has none either."""
+    try:
+        np.maximum.reduce(np.zeros((0, 0)), axis=1)
+    except ValueError:
+        return True
+    return False
+
+
+EMPTY_RESULTS_TOO = refuses_empty_results()
+
+
 def reduced_axes(axis, ndim):
     """The axes of a ufunc's reduce, sorted: all for None; a 0-d array takes 0 and -1."""
     if axis is None:
@@ -144,7 +156,7 @@ def extreme(op, a, axis, out, keepdims, initial, where):
         x = _core.concatenate([x, _core.full(one, x.dtype, first)], axes[0])
     if any(is_none(x.shape[k]) for k in axes):
         if not given(initial):
-            if not any(is_none(n) for k, n in enumerate(x.shape) if k not in axes):
+            if EMPTY_RESULTS_TOO or not any(is_none(n) for k, n in enumerate(x.shape) if k not in axes):
                 raise ValueError(f"zero-size array to reduction operation {UFUNC[op]} which has no identity")
             first = _core.full((), x.dtype, 0)
         shape = tuple(n for k, n in enumerate(x.shape) if k not in axes)
@@ -202,7 +214,7 @@ def arg_extreme(op, a, axis, out, keepdims):
         flat, at = ravel(x), 0
     else:
         flat, at = x, axis_index(axis, x.ndim)
-    if is_none(flat.shape[at]) and not any(map(is_none, (*flat.shape[:at], *flat.shape[at + 1:]))):
+    if is_none(flat.shape[at]) and (EMPTY_RESULTS_TOO or not any(map(is_none, (*flat.shape[:at], *flat.shape[at + 1:])))):
         raise ValueError(f"attempt to get {op} of an empty sequence")
     if any(map(is_none, flat.shape)):
         r = _core.full((*flat.shape[:at], *flat.shape[at + 1:]), INT, 0)

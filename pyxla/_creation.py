@@ -128,6 +128,8 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
         object = numbers(object, dtype)
     a = nested(object) if isinstance(object, (list, tuple)) else _core.as_tracer(object)
     new = a is not object
+    if copy is False and (new or _core.is_numpy_scalar(a) or _core.is_scalar_tracer(object)):
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
     if dtype is not None and a.dtype != dtype:
         a, new = _core.cast(a, dtype), True
     if (copy and not new) or _core.is_numpy_scalar(a) or new and order in ("C", "F", "c", "f") and a.ndim > 1:

@@ -1,6 +1,7 @@
 """NumPy's own tests as a judge (numpys_judge.py), and calls of theirs that once gave something else when they were jitted, each reduced to a line."""
 import importlib.util
 import json
+import operator
 import os
 import subprocess
 import sys
@@ -58,6 +59,7 @@ CALLS = [
     (lambda a, b: np.logspace(a, b, 4, base=np.array([2.0, 3]), axis=1), 1, 2), (lambda x: np.fft.rfftn(x, (10, 20, 40), (0, 0, 1)), X),
     (lambda x: np.fft.rfftn(x, (10, 20), (0, 0)), X), (lambda x: np.fft.irfftn(x, (10, 20, 40), (0, 0, 1)), X), (lambda x: (x[0] == "a", x[0] != "a", x[0] == None), X[0]),  # noqa: E711
     (lambda x: np.add(x, 1, where=[1, 0, 1], out=np.zeros(3)), X[:, 0]),
+    (operator.imatmul, X, X[:2]), (operator.imatmul, X[0], X[:2]), (operator.imatmul, np.ones((2, 2, 2)), np.ones((2, 2))), (lambda i, x: i.choose(x, -x, x * 2), A % 3, X),
     # numbers into integers
     *((stored, SMALL, v) for v in (np.float64(3.7), np.int64(-128), np.float32(127.5), np.array(300), np.uint8(127), -3.7)),
     (lambda a, v: stored(a, v, [0, 1]), SMALL, np.int64(300)), (lambda a, v: np.full(2, v, "i1") + a[:2], SMALL, np.int64(300)),
@@ -119,6 +121,9 @@ def test_python_numbers_at_places(at):
 
 @pytest.mark.parametrize("f, args", [
     (lambda x: np.zeros(True) + x, (X,)), (lambda x: np.reshape(x, (True, -1)), (X,)),
+    (operator.imatmul, (X, X.T[:, :1])), (operator.imatmul, (X[0], X[0])), (operator.imatmul, (X[:2], X[0])), (operator.imatmul, (np.ones((2, 2, 2)), np.ones((1, 2, 1)))),
+    (lambda x: stored(x.copy(), [1.0], (0, 0)), (X,)), (lambda x, k: np.searchsorted(x, 1, sorter=k), (X[:, 0], np.array([-1, 0, 1]))),
+    (lambda x, k: np.searchsorted(x, 1, sorter=k), (X[:, 0], np.array([0, 1]))), (lambda x: np.array(x[0, 0], copy=False), (X,)),
     (lambda x: np.astype([1, 2], float) + x[0, 0], (X,)), (lambda x: np.lexsort((x[0, 0],), axis=3), (X,)),
     (lambda a, b: np.add(a, b, dtype="f4", casting="equiv"), (3.0, 4.0))])
 def test_refused_by_numpy(f, args):

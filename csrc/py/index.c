@@ -311,6 +311,10 @@ static int set_item(Trace *t, PyObject *self, PyObject *key, PyObject *value)
     Key k;
     if (!key_read(&k, t, x, key))
         return -1;
+    if (k.scalar && (PyList_Check(value) || PyTuple_Check(value))) {
+        PyErr_SetString(PyExc_ValueError, "setting an array element with a sequence.");
+        return -1;
+    }
     Id v = element_check(t, value, tracer_dtype(x)) ? value_for_store(t, value, tracer_dtype(x), k.extent, k.rank) : 0;
     PyObject *view = v ? key_view(&k) : NULL;
     bool ok = view && tracer_store((Tracer *)view, v);

@@ -97,11 +97,30 @@ static PyObject *op_matmul(PyObject *a, PyObject *b)
     return r;
 }
 
+/* Whether a @= b gives what a can hold as it is: nothing is broadcast. */
+static bool same_shape(Tracer *a, Tracer *r, Id b)
+{
+    const Graph *g = a->cell->trace->graph;
+    bool fits = tracer_rank(r) == tracer_rank(a);
+    for (int k = 0; fits && k < tracer_rank(a); k++)
+        fits = dim_eq(g, tracer_shape(r)[k], tracer_shape(a)[k]);
+    if (b && node_at(g, b)->rank < 2)
+        PyErr_SetString(PyExc_ValueError, "inplace matrix multiplication requires the first operand to have at least one and the second at least two dimensions.");
+    else if (!fits)
+        PyErr_SetString(PyExc_ValueError, "matmul: Output operand 0 has a mismatch in its core dimensions: the product has another shape than the array it is stored into");
+    return !PyErr_Occurred();
+}
+
 static PyObject *inplace_matmul(PyObject *a, PyObject *b)
 {
     PyObject *r = op_matmul(a, b);
     if (!r || r == Py_NotImplemented || ((Tracer *)a)->kind != TRACER_ARRAY)
         return r;
+    Operand other;
+    if (!operand_read(((Tracer *)a)->cell->trace, b, &other, true) || !same_shape((Tracer *)a, (Tracer *)r, other.node)) {
+        Py_DECREF(r);
+        return NULL;
+    }
     bool ok = tracer_setitem(a, Py_Ellipsis, r) == 0;
     Py_DECREF(r);
     return ok ? Py_NewRef(a) : NULL;

@@ -21,7 +21,7 @@ from ._args import (
     stored_into,
     to_out,
 )
-from .extents import as_value, broadcast_shapes
+from .extents import as_value, broadcast_shapes, meets
 from .fancy import Key, axis_bits, from_front, in_range, to_front, unravelled
 from .host import host, whole
 from .manip import broadcast_to, ravel
@@ -123,8 +123,12 @@ def put_along_axis(arr, indices, values, axis):
         arr[along(arr.shape, indices, axis)] = values
 
 
-@implements(np.choose)
 @method("choose")
+def choose_method(a, *choices, out=None, mode="raise"):
+    return choose(a, choices[0] if len(choices) == 1 else choices, out, mode)
+
+
+@implements(np.choose)
 def choose(a, choices, out=None, mode="raise"):
     a = integers(a)
     if isinstance(choices, (list, tuple)):
@@ -324,10 +328,20 @@ def searchsorted(a, v, side="left", sorter=None):
     if a.ndim != 1:
         raise ValueError("object of too small depth for desired array")
     if sorter is not None:
-        a = a[sorter]
+        a = sorted_by(a, array(sorter))
     if a.dtype.kind == "c":
         return scalar(whole(np.searchsorted, (("side", side),))((a, v), ((INT, v.shape),))[0])
     return scalar(search(a, v, side))
+
+
+def sorted_by(a, sorter):
+    """The table of searchsorted() in the order of its sorter."""
+    if sorter.ndim != 1 or sorter.dtype.kind not in "iu":
+        raise TypeError("sorter must be a vector that only contains integers")
+    if not meets(sorter.shape[0], a.shape[0]):
+        raise ValueError("sorter.size must equal a.size")
+    _core.check(np.less_equal(0, sorter), "value", "Sorter index out of range.; give np.argsort(a)")
+    return a[sorter]
 
 
 def halving(a, shape, precedes):

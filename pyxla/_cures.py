@@ -8,6 +8,7 @@ CURES = [(re.compile(pattern), cure) for pattern, cure in (
     (r"positive definite", "add a small multiple of np.eye, or use np.linalg.eigh"),
     (r"einstein|einsum|subscripts",
      "give each operand a term of letters, one per axis, with commas between; those after -> are among them, each once"),
+    (r"^sorter", "give np.argsort(a)"),
     (r"integer is required|a sequence of integers|shifts that are integers", "give Python ints, or arrays of integers"),
     (r"Input should be a NumPy array", "convert it by np.asarray"),
     (r"valid indices|arrays used as indices|as an index", "index by integers, slices or masks: x.astype(int), x > 0"),

@@ -6,7 +6,7 @@
 
 enum { CHUNK = 64, MOST_CHUNKS = 256, MOST_OPERANDS = 8 };
 
-typedef enum { DOES_LOOP, DOES_POSITIONS, DOES_SELECT, DOES_SORT, DOES_ARGSORT, DOES_PACK, DOES_UNPACK } NativeTask;
+typedef enum { DOES_LOOP, DOES_POSITIONS, DOES_SELECT, DOES_SORT, DOES_ARGSORT, DOES_PACK, DOES_UNPACK, DOES_REPEATS, DOES_INTERP, DOES_REDUCEAT } NativeTask;
 
 typedef struct {
     NativeKind kind;
@@ -58,6 +58,10 @@ NativeKind native_kind(const HostCall *c, void *const *address)
     if ((n->task == DOES_SORT || n->task == DOES_ARGSORT) && !native_sort_fits(c, n->task == DOES_ARGSORT))
         return NATIVE_NONE;
     if ((n->task == DOES_PACK || n->task == DOES_UNPACK) && !native_bits_fits(c))
+        return NATIVE_NONE;
+    if (n->task == DOES_INTERP && !native_interp_fits(c))
+        return NATIVE_NONE;
+    if (n->task == DOES_REDUCEAT && !native_reduceat_fits(c, address))
         return NATIVE_NONE;
     return n->kind;
 }
@@ -149,6 +153,9 @@ void native_run(const HostCall *c, void *const *address)
     case DOES_ARGSORT: native_sort_run(c, f->task == DOES_ARGSORT, address); break;
     case DOES_PACK:
     case DOES_UNPACK: native_bits_run(c, f->task == DOES_PACK, address); break;
+    case DOES_REPEATS: native_repeats_run(c, address); break;
+    case DOES_INTERP: native_interp_run(c, address); break;
+    case DOES_REDUCEAT: native_reduceat_run(c, f->loop, f->data, address); break;
     }
 }
 
@@ -233,9 +240,46 @@ static PyObject *core_host_bits(PyObject *Py_UNUSED(module), PyObject *args)
     return PyBool_FromLong(n != NULL);
 }
 
+static PyObject *core_host_own(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long long number;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "Ls", &number, &name))
+        return NULL;
+    NativeTask task = !strcmp(name, "repeats") ? DOES_REPEATS : DOES_INTERP;
+    Native *n = native_new(number);
+    if (n)
+        *n = (Native){NATIVE_FREE, task};
+    return PyBool_FromLong(n != NULL);
+}
+
+static PyObject *core_host_reduceat(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long long number;
+    PyObject *ufunc, *type;
+    if (!PyArg_ParseTuple(args, "LO!O", &number, &PyUFunc_Type, &ufunc, &type))
+        return NULL;
+    PyUFuncObject *u = (PyUFuncObject *)ufunc;
+    PyObject *types = u->nin == 2 && u->nout == 1 && PyArray_DescrCheck(type) ? PyTuple_Pack(3, type, type, type) : NULL;
+    int at = types ? find_loop(u, types) : -1;
+    Py_XDECREF(types);
+    if (PyErr_Occurred())
+        return NULL;
+    Dtype t = at < 0 ? DT_COUNT : dtype_from_numpy(type, "operand of reduceat");
+    Native *n = t == DT_COUNT ? NULL : native_new(number);
+    if (n) {
+        *n = (Native){NATIVE_FREE, DOES_REDUCEAT, u->functions[at], u->data ? (void *)u->data[at] : NULL, {0}};
+        n->dtype[0] = n->dtype[2] = (uint8_t)t;
+        n->dtype[1] = DT_int64;
+    }
+    return PyErr_Occurred() ? NULL : PyBool_FromLong(n != NULL);
+}
+
 static PyMethodDef native_methods[] = {
     {"host_bits", core_host_bits, METH_VARARGS, "host_bits(number, pack): the host function is np.packbits (np.unpackbits) with an axis and whether the lowest bit is first"},
     {"host_loop", core_host_loop, METH_VARARGS, "host_loop(number, ufunc, dtypes, raises): the host function is this loop of the ufunc, if that is found"},
+    {"host_own", core_host_own, METH_VARARGS, "host_own(number, name): the host function is one of ours: 'repeats', 'interp'"},
+    {"host_reduceat", core_host_reduceat, METH_VARARGS, "host_reduceat(number, ufunc, dtype): the host function is reduceat by the ufunc's loop for this dtype, if that is found"},
     {"host_selection", core_host_selection, METH_VARARGS, "host_selection(positions, selected): the host functions that fill in where a mask is true, and the "
      "elements of a vector there"},
     {"host_sort", core_host_sort, METH_VARARGS, "host_sort(number, places): the host function is np.sort (np.argsort) with an axis and a kind"},

@@ -25,4 +25,14 @@ void native_sort_run(const HostCall *c, bool places, void *const *address);
 bool native_bits_fits(const HostCall *c);
 void native_bits_run(const HostCall *c, bool pack, void *const *address);
 
+/* ---- native_spread.c ---- */
+/* A call of run_repeats of _np/sizes.py. */
+void native_repeats_run(const HostCall *c, void *const *address);
+/* Whether a call of run_interp of _np/library.py can be made, and making it. */
+bool native_interp_fits(const HostCall *c);
+void native_interp_run(const HostCall *c, void *const *address);
+/* Whether a call of a ufunc's reduceat can be made by its loop for one dtype, and making it. */
+bool native_reduceat_fits(const HostCall *c, void *const *address);
+void native_reduceat_run(const HostCall *c, PyUFuncGenericFunction loop, void *data, void *const *address);
+
 bool native_module_init(PyObject *module);

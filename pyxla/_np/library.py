@@ -8,6 +8,8 @@ from ._args import BOOL, FLOAT, array, axis_index, scalar
 from .extents import Number, as_value, greatest, least
 from .host import host, whole
 from .manip import ravel
+from .selection import search
+from .sorting import sorted_values
 
 implements = _core.implements
 MODES = ("valid", "same", "full")
@@ -102,12 +104,14 @@ def correlate(a, v, mode="valid"):
 
 # ---- tables ----
 
-@host
-def run_interp(results, x, xp, fp, *rest):
+def interp_into(results, x, xp, fp, *rest):
     """rest: left, right and period as far as they are given, then a bit mask of them."""
     *values, given = rest
     left, right, period = (values.pop(0).item() if given >> k & 1 else None for k in range(3))
     results[0][...] = np.interp(x, xp, fp, left, right, period)
+
+
+run_interp = host(interp_into, lambda number: _core.host_own(number, "interp"))
 
 
 @implements(np.interp)
@@ -122,6 +126,8 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     rest = [left, right, period]
     given = sum(1 << k for k, v in enumerate(rest) if v is not None)
     inputs = [x, xp, fp, *(array(v) for v in rest if v is not None)]
+    if all(v.dtype.kind in "biuf" for v in inputs):
+        inputs = [_core.cast(v, FLOAT) for v in inputs]
     dtype = np.result_type(np.complex128, FLOAT) if fp.dtype.kind == "c" else FLOAT
     return scalar(run_interp(inputs, ((dtype, x.shape),), given)[0])
 
@@ -136,6 +142,27 @@ def i0(x):
 
 # ---- sets ----
 
+def sizes_known(*arrays):
+    return not any(_core.is_extent(n) for a in arrays for n in a.shape)
+
+
+FEW = 4096                                             # integers, of more of which NumPy's way by a table, if their range is small, is as fast
+
+
+def is_sought(x, tests):
+    kinds = {x.dtype.kind, tests.dtype.kind, np.result_type(x.dtype, tests.dtype).kind}
+    return "f" in kinds and "c" not in kinds and np.uint64 not in (x.dtype, tests.dtype) or (
+        kinds <= {"i", "u"} and x.size <= FEW and tests.size <= FEW)
+
+
+def among(x, tests):
+    """Whether each element is one of a vector: a search in these, sorted."""
+    dtype = np.result_type(x.dtype, tests.dtype)
+    x, table = _core.cast(x, dtype), sorted_values(_core.cast(tests, dtype), 0, 0)
+    at = np.minimum(search(table, x, "left"), tests.size - 1)
+    return np.equal(_core.gather(table, (at,)), x)
+
+
 @implements(np.isin)
 def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
     element = array(element)
@@ -148,6 +175,9 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
         found = [np.equal(element, tests[k]) for k in range(tests.size)]
         r = functools.reduce(np.logical_or, found, _core.full(element.shape, BOOL, False))
         r = _core.reshape(np.logical_not(r) if invert else r, element.shape)      # (0-d: an array)
+    elif kind != "table" and sizes_known(element, tests) and tests.size and is_sought(element, tests):
+        r = among(element, ravel(tests))
+        r = np.logical_not(r) if invert else r
     else:
         r = whole(np.isin, keywords)((element, tests), ((BOOL, element.shape),))[0]
     return _core.copy(r, True)                          # NumPy reshapes a vector, whatever the order of the axes of element

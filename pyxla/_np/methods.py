@@ -255,14 +255,17 @@ def ufunc_reduceat(ufunc, a, indices, axis=0, dtype=None, out=None):
     if narrow(loop, out):
         return stored(reduceat_into(ufunc, axis, loop), x, [indices], out)
     shape = x.shape[:axis] + indices.shape + x.shape[axis + 1:]
-    return to_out(whole(ufunc.reduceat, (("axis", axis), ("dtype", loop)))((x, indices), ((loop, shape),))[0], out)
+    return to_out(reduceat_into(ufunc, axis, loop)((x, indices), ((loop, shape),))[0], out)
 
 
 @cache
 def reduceat_into(ufunc, axis, dtype):
     def run(results, a, indices):
         ufunc.reduceat(a, indices, axis, dtype, results[0])
-    return host(run)
+
+    def native(number):
+        return vars(np).get(ufunc.__name__) is ufunc and _core.host_reduceat(number, ufunc, dtype)
+    return host(run, native)
 
 
 # ---- outer ----

@@ -14,7 +14,6 @@ from .fancy import from_front, positions, to_front, unravelled
 from .histogram import tally
 from .host import host
 from .manip import ravel
-from .selection import search
 
 implements, method = _core.implements, _core.method
 
@@ -144,6 +143,13 @@ def piecewise(x, condlist, funclist, *args, **kw):
 
 # ---- repeats ----
 
+def repeats_into(results, counts):
+    results[0][...] = np.repeat(np.arange(counts.size), counts)
+
+
+run_repeats = host(repeats_into, lambda number: _core.host_own(number, "repeats"))
+
+
 def repeat_by(a, counts, axis):
     """Each part of a along an axis as often as the array of counts says."""
     a, counts = array(a), array(counts)
@@ -157,8 +163,8 @@ def repeat_by(a, counts, axis):
         raise ValueError(f"operands could not be broadcast together with shape ({a.shape[axis]},) ({counts.shape[0]},)")
     _core.check(np.less_equal(0, counts), "value", "repeats may not contain negative values.; bound them by np.maximum(counts, 0)")
     total = Number(_core.reduce("sum", counts, (0,)))
-    which = search(_core.scan("cumsum", counts, 0), _core.iota(total), "right")
-    return from_front(_core.gather(to_front(a, [axis]), (np.minimum(which, a.shape[axis] - 1),)), 1, axis)
+    (which,) = run_repeats((counts,), ((INT, (total,)),))
+    return from_front(_core.gather(to_front(a, [axis]), (which,)), 1, axis)
 
 
 def repeat_each(a, count, axis):

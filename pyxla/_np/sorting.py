@@ -1,5 +1,6 @@
 """Sorting, partitioning and order statistics: NumPy's own routines as host calls, so that ties and NaN come out as its do."""
 import functools
+import inspect
 
 import numpy as np
 
@@ -214,10 +215,7 @@ def middle(x, axis):
     """The mean of the one or two elements in the middle of a sorted axis; NaN where there is one."""
     n, before = x.shape[axis], (slice(None),) * axis
     low, high, floats = (n - 1) // 2, n // 2, inexact(x.dtype)
-    if network.fits(x, axis) or x.dtype.itemsize == 1:
-        part = sorted_values(x, axis, 0)
-    else:
-        part = partitioned(x, [low, high] + [n - 1] * floats, axis, "introselect")
+    part = partly_sorted(x, axis, [low, high])
     r = np.mean(part[(*before, slice(low, high + 1))], axis=axis)
     last = part[(*before, n - 1)]
     return _core.where(np.isnan(last), last, r) if floats else r
@@ -263,10 +261,58 @@ def quantile_of(function):
         if weights is not None and method != "inverted_cdf":
             raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         dtype = quantile_dtype(function, x.dtype, q.dtype, weak, method) if weights is None else x.dtype
+        if weights is None and method == "linear" and function in QUANTILES[:2] and _core.is_concrete(q):
+            value = np.asarray(_core.concrete(q))
+            r = linear_quantile(x, np.asarray(np.true_divide(value, 100)) if function is np.percentile else value, weak, axes)
+            if r is not None:
+                r = _core.reshape(r, (*q.shape, *shape))
+                return to_out(r if keepdims else scalar(r), out, "unsafe")
         number = setting(axis=axes, method=method, keepdims=keepdims)
         (r,) = run_quantile(inputs, ((dtype, (*q.shape, *shape)),), QUANTILES.index(function), number, int(weak))
         return to_out(r if weights is not None or keepdims else scalar(r), out, "unsafe")
     return implements(function)(f)
+
+
+# NumPy since 2.4 computes with q in its own dtype; before, in the array's.
+OWN_DTYPE = "weak_q" in inspect.signature(np.lib._function_base_impl._quantile).parameters
+MOST_QUANTILES = 7                                      # two places each, and the last one
+
+
+def linear_quantile(x, q, weak, axes):
+    """NumPy's 'linear' quantiles over axes (None: all), those of q first, each between two elements of a partition. None: not here."""
+    usual = x.dtype.kind in "iuf" and x.ndim and not any(map(_core.is_extent, x.shape)) and x.size
+    if not (OWN_DTYPE and usual) or q.dtype != FLOAT or q.size > MOST_QUANTILES or not np.all((q >= 0) & (q <= 1)):
+        return None
+    axes = tuple(range(x.ndim)) if axes is None else axes
+    if len(axes) != 1:
+        x = _core.reshape(moveaxis(x, axes, tuple(range(-len(axes), 0))), (*reduced(x.shape, axes, False)[0], -1))
+    axis = axes[0] if len(axes) == 1 else x.ndim - 1
+    n = x.shape[axis]
+    places, weights = [], []
+    for at in ((n - 1) * q).ravel():
+        low = -1 if at >= n - 1 else int(np.floor(at))
+        places += [low % n, low + 1 if low >= 0 else n - 1]
+        weights.append(float(at - low) if weak else at - low)
+    part, before = partly_sorted(x, axis, places), (slice(None),) * axis
+    values = [part[(*before, k)] for k in places]
+    results = [between(a, b, t) for a, b, t in zip(values[::2], values[1::2], weights)]
+    if x.dtype.kind == "f":
+        last = part[(*before, n - 1)]
+        results = [_core.where(np.isnan(last), _core.cast(last, r.dtype), r) for r in results]
+    return _core.concatenate([_core.reshape(r, (1, *r.shape)) for r in results], 0) if q.ndim else results[0]
+
+
+def between(a, b, t):
+    """NumPy's steps from a to b."""
+    step = b - a
+    return b - step * (1 - t) if t >= 0.5 else a + step * t
+
+
+def partly_sorted(x, axis, places):
+    """An axis with the right elements at these places and, of floats, at the end."""
+    if network.fits(x, axis) or x.dtype.itemsize == 1:
+        return sorted_values(x, axis, 0)
+    return partitioned(x, places + [x.shape[axis] - 1] * inexact(x.dtype), axis, "introselect")
 
 
 @functools.cache

@@ -146,3 +146,16 @@ def test_what_is_reduced_of_arrays_along_different_axes_is_stored_by_tiles_where
     plan = pyxla.jit(cases["rows"]).lower(np.ones((256, 256)), np.ones((256, 256))).compile().plan
     assert "transpose" in plan
     assert "transpose" not in pyxla.jit(cases["rows"]).lower(np.ones((250, 250)), np.ones((250, 250))).compile().plan
+
+
+def test_ufuncs_that_are_host_calls():
+    """Their results lie in the order of their operands, read by kernels and returned."""
+    a, b, t = np.random.default_rng(0).random((30, 40)).T, np.random.default_rng(1).random((40, 30)), np.random.default_rng(2).random((4, 5, 6)).transpose(1, 2, 0)
+
+    def f(x, y):
+        return (np.ldexp(x, (y * 4).astype("i4")), *np.frexp(x), np.frexp(x * 2)[1], np.nextafter(x + 1, y * 2), np.spacing(x)[::-1] + y,
+                np.nextafter(x.reshape(-1), y.reshape(-1)[0]), np.nextafter(x, y).max(0), np.nextafter(x[:1], y))
+    for x, y in ((a, a), (a, b), (b, a), (t, t), (t, t[:, :1]), (t[:, :, ::-1], t[::-1])):
+        for got, want in zip(pyxla.jit(f)(x, y), f(x, y)):
+            np.testing.assert_array_equal(got, want)
+            assert got.strides == want.strides

@@ -188,11 +188,21 @@ static void take_over(Share *s, Id c, Id x)
     memcpy(s->b->at.at[c].stride, s->b->at.at[x].stride, sizeof s->b->at.at[c].stride);
 }
 
+/* Whether group n is a ufunc's loop on the host, which reads or writes c as it is and not in another shape. */
+static bool is_loop_on(const Share *s, uint32_t n, Id c)
+{
+    const Group *gp = &s->gr->groups.at[n];
+    if (!gp->host || !host_is_loop(s->gr->g, gp->host)) return false;
+    for (uint32_t i = 0; i < gp->operands.len; i++)
+        if (gp->operands.at[i] == c && node_in(s->gr->g, gp->host)[i] != c) return false;
+    return true;
+}
+
 /* Whether all readers of c address it by its axes, so that it may have any strides. */
 static bool any_layout(const Share *s, Id c)
 {
     for (uint32_t u = s->first[c]; u; u = s->uses.at[u].next)
-        if (term(s, u)->box || term(s, u)->map->flat) return false;
+        if ((term(s, u)->box && !is_loop_on(s, s->uses.at[u].group, c)) || term(s, u)->map->flat) return false;
     int64_t none[MAX_RANK] = { 0 }, moved[MAX_RANK];
     for (uint32_t i = 0; i < s->gr->g->outputs.len; i++) {
         Id o = s->gr->g->outputs.at[i];

@@ -1,9 +1,25 @@
-/* Calls of host functions: each is a group, and a launch, of its own. Its inputs and results are stored, results C-contiguous; an input that
- * is an argument is read where it lies. */
+/* Calls of host functions: each is a group, and a launch, of its own. Its inputs and results are stored, results C-contiguous but those of ufuncs'
+ * loops; an input that is an argument is read where it lies. */
+#include <stdatomic.h>
 #include <string.h>
 #include "opt/group.h"
 
-enum { CALL_NS = 2000, BYTES_PER_NS = 1 };
+enum { CALL_NS = 2000, BYTES_PER_NS = 1, MOST_FUNCTIONS = 1 << 14 };
+
+/* ---- loops of ufuncs ---- */
+
+static _Atomic uint8_t is_loop[MOST_FUNCTIONS];                  /* set before a plan can name the function */
+
+void host_set_loop(int64_t number)
+{
+    if (number >= 0 && number < MOST_FUNCTIONS) atomic_store_explicit(&is_loop[number], 1, memory_order_relaxed);
+}
+
+bool host_is_loop(const Graph *g, Id call)
+{
+    int64_t number = node_at(g, call)->op == OP_host ? node_attr(g, call)[0] : -1;
+    return number >= 0 && number < MOST_FUNCTIONS && atomic_load_explicit(&is_loop[number], memory_order_relaxed);
+}
 
 /* ---- x[mask] ---- */
 
@@ -146,6 +162,7 @@ bool host_schedule(Grouping *gr, uint32_t n, const Buffers *b, Drafts *out)
     }
     for (uint32_t k = 0; k < nout; k++) {
         if (!result_array(node, attr, k, &arrays[nin + k])) return false;
+        if (gp->items[k]) memcpy(arrays[nin + k].stride, b->at.at[gp->items[k]].stride, arrays[nin + k].rank * sizeof(int64_t));
         bytes += array_bytes(&arrays[nin + k]);
         if (!add_word(gr, d, gp->items[k], true)) return false;
     }

@@ -197,6 +197,13 @@ static void of_like(const Order *o, Id id, int64_t *out)
     order_contiguous(dtype_info[node_at(o->g, id)->dtype].bytes, node_at(o->g, id)->rank, node_shape(o->g, id), order, out);
 }
 
+/* A result of a ufunc that is a host call. */
+static void of_loop(const Order *o, Id id, int64_t *out)
+{
+    Id call = node_in(o->g, id)[0];
+    in_order_of_operands(o, id, node_in(o->g, call), node_at(o->g, call)->nin, out);
+}
+
 static void of_node(const Order *o, Id id)
 {
     const Node *n = node_at(o->g, id);
@@ -205,6 +212,7 @@ static void of_node(const Order *o, Id id)
     OpKind kind = op_info[n->op].kind;
     if (n->op == OP_input) memcpy(out, o->in[node_attr(o->g, id)[0]].stride, sizeof *out * n->rank);
     else if (kind == KIND_ELEMENTWISE || kind == KIND_SCAN || n->op == OP_concatenate) in_order_of_operands(o, id, node_in(o->g, id), n->nin, out);
+    else if (n->op == OP_item && host_is_loop(o->g, node_in(o->g, id)[0])) of_loop(o, id, out);
     else if (n->op == OP_update || n->op == OP_scatter) in_order_of_operands(o, id, node_in(o->g, id), 1, out);
     else if (n->op == OP_like) of_like(o, id, out);
     else if (n->op == OP_gather) of_gather(o, id, out);

@@ -105,6 +105,9 @@ const Graph *drop_likes(Arena *a, const Graph *g);
 Graph *take_apart(Arena *a, Graph *g);
 /* The numbers of two host functions: where a mask is true, and the elements of a vector there (host.c). */
 void host_set_selection(int64_t positions, int64_t selected);
+/* A host function that is a ufunc's loop: it takes arrays of any strides, and the order of axes of its results is a ufunc's. */
+void host_set_loop(int64_t number);
+bool host_is_loop(const Graph *g, Id call);
 /* A gather of a vector in memory at the positions of a mask, as a call of the latter; 0: it is none. */
 Id host_selected(Graph *g, const Id *in, int nin);
 /* taps.c: the reduce_sum node as a sum of slices, if it is over a window of a few elements; else 0. */

@@ -282,7 +282,7 @@ static PyObject *core_host(PyObject *Py_UNUSED(module), PyObject *args)
     Id call = trace_host(t->graph, in, nin, words, (int)a.len);
     if (c_order)
         layout = LAYOUT_C;
-    if (call && layout != LAYOUT_C)
+    if (call && layout != LAYOUT_C && !host_is_loop(t->graph, call))
         trace_unordered(t, call);
     return host_items(t, call, PyTuple_GET_SIZE(results), in, nin, layout);
 }

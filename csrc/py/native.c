@@ -80,14 +80,32 @@ static bool one_axis(const Nest *n, int outer, const npy_intp *inner, npy_intp e
     return true;
 }
 
-/* Axes from the last to the first, those merged that every operand steps through evenly. A result that nobody reads is one element. */
+/* The axes of the first result that is read, those of long steps first. */
+static void sort_axes(const HostCall *c, void *const *address, int *axis)
+{
+    uint32_t k = c->nin;
+    while (k + 1 < c->nin + c->nout && !address[k])
+        k++;
+    const HostArray *a = &c->arrays[k];
+    for (int d = 0; d < a->rank; d++) {
+        int to = d;
+        for (; to > 0 && llabs(a->stride[axis[to - 1]]) < llabs(a->stride[d]); to--)
+            axis[to] = axis[to - 1];
+        axis[to] = d;
+    }
+}
+
+/* Axes from the outermost to the innermost, those merged that every operand steps through evenly. A result that nobody reads is one element. */
 static void nest_fill(Nest *n, const HostCall *c, void *const *address)
 {
     const HostArray *result = &c->arrays[c->nin];
+    int axis[MAX_RANK];
+    sort_axes(c, address, axis);
     n->operands = (int)(c->nin + c->nout);
     n->rank = 0;
-    for (int d = 0; d < result->rank; d++) {
+    for (int i = 0; i < result->rank; i++) {
         npy_intp stride[MOST_OPERANDS];
+        int d = axis[i];
         for (int k = 0; k < n->operands; k++) {
             const HostArray *a = &c->arrays[k];
             int own = d - (result->rank - a->rank);
@@ -187,6 +205,7 @@ static PyObject *core_host_loop(PyObject *Py_UNUSED(module), PyObject *args)
         fits = PyArray_DescrCheck(PyTuple_GET_ITEM(types, k));
     int at = fits ? find_loop(u, types) : -1;
     Native *n = at < 0 ? NULL : native_new(number);
+    host_set_loop(number);
     for (int k = 0; n && k < u->nargs; k++) {
         Dtype t = dtype_from_numpy(PyTuple_GET_ITEM(types, k), "operand of a loop");
         if (t == DT_COUNT)

@@ -146,7 +146,7 @@ def sizes_known(*arrays):
     return not any(_core.is_extent(n) for a in arrays for n in a.shape)
 
 
-FEW = 4096                                             # integers, of more of which NumPy's way by a table, if their range is small, is as fast
+FEW = 4096                                             # integers; for more of them NumPy's table, where their range is small, is as fast
 
 
 def is_sought(x, tests):
@@ -177,7 +177,7 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
         r = _core.reshape(np.logical_not(r) if invert else r, element.shape)      # (0-d: an array)
     elif kind != "table" and sizes_known(element, tests) and tests.size and is_sought(element, tests):
         r = among(element, ravel(tests))
-        r = np.logical_not(r) if invert else r
+        r = _core.reshape(np.logical_not(r) if invert else r, element.shape)
     else:
         r = whole(np.isin, keywords)((element, tests), ((BOOL, element.shape),))[0]
     return _core.copy(r, True)                          # NumPy reshapes a vector, whatever the order of the axes of element

@@ -137,11 +137,16 @@ def asks_for_one(instructions):
 
 def constant_name(instructions):
     """The second argument of a call, getattr(a.b, "name", c), that these instructions begin; None: it is not as simple as that."""
-    rest = simple(instructions)
-    k = next((k for k, i in enumerate(rest) if i.opname not in LOADS), len(rest))
-    constants = [i.argval for i in rest[1:k] if i.opname == "LOAD_CONST"]
-    a_call = k < len(rest) and rest[k].opname.startswith(("PRECALL", "CALL")) and rest[0].opname != "LOAD_CONST" and constants
-    return constants[0] if a_call and isinstance(constants[0], str) else None
+    pushed = []
+    for i in simple(instructions):
+        if i.opname == "LOAD_ATTR" and pushed:
+            pushed[-1] = i
+        elif i.opname in LOADS:
+            pushed.append(i)
+        else:
+            ours = i.opname.startswith(("PRECALL", "CALL")) and i.arg == len(pushed) > 1 and pushed[1].opname == "LOAD_CONST"
+            return pushed[1].argval if ours and isinstance(pushed[1].argval, str) else None
+    return None
 
 
 def strings(constants):

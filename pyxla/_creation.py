@@ -371,9 +371,7 @@ def _from_numpy(frame):
     return name.partition(".")[0] in ("numpy", "pyxla") and not name.startswith(("pyxla.xp", "numpy.polynomial"))
 
 
-def _redirect(name, ours):
-    original = _originals[name]
-
+def _redirect(original, ours):
     def call(*args, **kwargs):
         if not _core.tracing() or kwargs.get("like") is not None or _from_numpy(sys._getframe(2)):
             return original(*args, **kwargs)
@@ -398,12 +396,15 @@ def _plain(name):
 
 def _prepare():
     functions = {name: (_plain(name), _HERE.get(name) or same(name)) for name in _REDIRECTED} | _METHODS
+    originals, shims = {}, {}
     for name, (f, ours) in functions.items():
         if not isinstance(f, types.FunctionType) or f.__closure__:
             continue
-        _originals[name] = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
-        _originals[name].__kwdefaults__ = f.__kwdefaults__
-        _shims[name] = f, f.__code__, _shim(_redirect(name, ours))
+        originals[name] = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+        originals[name].__kwdefaults__ = f.__kwdefaults__
+        shims[name] = f, f.__code__, _shim(_redirect(originals[name], ours))
+    _originals.update(originals)
+    _shims.update(shims)                                    # whole or not at all: a signal may have come between
 
 
 def calls(f):
@@ -416,19 +417,12 @@ def calls(f):
     return [f(1) for _ in range(2)]
 
 
-def install():
-    """Called by csrc/py/hooks.c when the first trace of the process begins (and no other runs)."""
+def shims():
+    """(function, its code, the code that asks whether to redirect) of NumPy's functions in Python; csrc/py/hooks.c exchanges them."""
     if not _shims:
         with in_place():
             _prepare()
-    for f, _, shim in _shims.values():
-        f.__code__ = shim
-
-
-def uninstall():
-    """Called when the last running trace ends."""
-    for f, code, _ in _shims.values():
-        f.__code__ = code
+    return tuple(_shims.values())
 
 
 def scalar(kind, x):

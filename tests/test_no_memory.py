@@ -168,6 +168,13 @@ def failing(kind, f):
         try: f(X)
         except kind: pass
     return work
+def rest(x): return x[x > 1] * 2, np.unique(x), np.sort(x, 0), np.linalg.svd(x, compute_uv=False), np.linalg.eigvals(x[:, :2] + 2), np.full(3, x[0, 0])
+several = pyxla.jit(rest)
+def sized(): return lambda: several(X)
+def sized_miss():
+    f = pyxla.jit(rest)
+    return lambda: f(X)
+def sized_lower(): return lambda: several.lower(X).compile().as_text()
 def error(): return failing(ValueError, lambda x: x + np.zeros(7))
 def trace_error(): return failing(pyxla.TraceError, lambda x: x if x.sum() > 0 else -x)
 sys.unraisablehook = lambda u: None
@@ -175,7 +182,7 @@ make = globals()[sys.argv[1]]
 for _ in range(3): make()()
 n = fine = failed = 0
 while fine < 20:
-    n += 1
+    n += 1 + n // (20 if "sized" in sys.argv[1] else 1000)
     work = make()
     fine += 1
     try:
@@ -217,7 +224,7 @@ def python_survives():
         pytest.skip("this Python crashes without memory, without pyxla")
 
 
-@pytest.mark.parametrize("what", ["hit", "miss", "made", "lower", "shape", "error", "trace_error"])
+@pytest.mark.parametrize("what", ["hit", "miss", "made", "lower", "shape", "error", "trace_error", "sized", "sized_miss", "sized_lower"])
 def test_python(what, python_survives):
     pytest.importorskip("_testcapi")
     r = subprocess.run([sys.executable, "-c", PYTHON, what], capture_output=True, text=True, timeout=300)

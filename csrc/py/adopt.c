@@ -503,10 +503,12 @@ static PyObject *function_vectorcall(PyObject *f, PyObject *const *args, size_t 
 {
     PyObject *r = call_adopted(function_call_within, f, args, n, kwnames, 0);
     bool array = r && (PyArray_CheckExact(r) || PyTuple_CheckExact(r) || PyList_CheckExact(r));
-    PyObject *makers = array && adopt_watching() ? PyDict_GetItemString(core_creators, "makers") : NULL;
-    PyObject *own = makers && PySet_Contains(makers, f) > 0 ? PyDict_GetItemString(core_creators, "owned") : NULL;
+    PyObject *makers = array && adopt_watching() ? core_item(core_creators, "makers") : NULL;
+    PyObject *own = makers && PySet_Contains(makers, f) > 0 ? core_item(core_creators, "owned") : NULL;
     if (own)
         Py_SETREF(r, PyObject_CallOneArg(own, r));
+    else if (r && PyErr_Occurred())
+        Py_CLEAR(r);
     return r;
 }
 

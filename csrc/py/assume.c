@@ -128,7 +128,7 @@ static bool all_hold(Made *m)
         if (PyErr_Occurred())
             break;
     }
-    PyErr_Clear();
+    error_drop();
     return true;
 }
 

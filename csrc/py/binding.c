@@ -1,5 +1,6 @@
 /* Arguments bound to a Python signature. */
 #include "py/signature.h"
+#include "py/error.h"
 #include "py/state.h"
 
 /* ---- the signature of a callable ---- */
@@ -79,7 +80,7 @@ static PyObject *inner_callable(PyObject *fn)
     else if (!strcmp(Py_TYPE(fn)->tp_name, "functools.partial"))
         inner = PyObject_GetAttrString(fn, "func");
     if (!inner)
-        PyErr_Clear();
+        error_drop();
     return inner;
 }
 
@@ -93,7 +94,7 @@ static bool calls_python(PyObject *fn)
         python = inner != fn && calls_python(inner);
     else if (!python && (inner = PyObject_GetAttrString((PyObject *)Py_TYPE(fn), "__call__")))
         python = PyFunction_Check(inner);
-    PyErr_Clear();
+    error_drop();
     Py_XDECREF(inner);
     return python;
 }
@@ -111,7 +112,7 @@ static bool from_inspect(Signature *s, PyObject *fn)
     if (!sig) {
         if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError))
             return false;
-        PyErr_Clear();
+        error_drop();
         return from_nothing(s);
     }
     PyObject *map = PyObject_GetAttrString(sig, "parameters"), *list = map ? PyMapping_Values(map) : NULL;

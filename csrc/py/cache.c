@@ -2,6 +2,7 @@
 #include <unistd.h>
 #include "base/hash.h"
 #include "py/jit.h"
+#include "py/error.h"
 #include "py/state.h"
 
 /* ---- does an entry fit ---- */
@@ -37,7 +38,7 @@ int registers_fill(Registers *regs, const Entry *e, const Record *r)
     }
     if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))
         return -1;
-    PyErr_Clear();
+    error_drop();
     return 0;
 }
 

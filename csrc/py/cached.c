@@ -81,7 +81,7 @@ void cached_hooks_init(void)
     }
     Py_XDECREF(module);
     Py_XDECREF(type);
-    PyErr_Clear();
+    error_drop();
 }
 
 void cached_hooks_exchange(bool ours)

@@ -24,7 +24,7 @@ static PyObject *walked_before(Watched *w, PyObject *const *leaves, int n)
     Watched mine = *w;
     *w = (Watched){0};
     int holds = steps_check(&mine.steps, NULL, NULL);
-    PyErr_Clear();
+    error_drop();
     PyObject *walk = holds == 1 ? Py_NewRef(mine.walk) : NULL;
     if (walk && !w->walk)
         *w = mine;
@@ -37,7 +37,7 @@ static void remember_walk(Watched *w, PyObject *walk, PyObject *steps)
 {
     Watched mine = {.walk = walk == Py_None ? NULL : Py_NewRef(walk)};
     if (mine.walk && !steps_add(&mine.steps, steps)) {
-        PyErr_Clear();
+        error_drop();
         watched_clear(&mine);
     }
     Watched old = *w;
@@ -219,7 +219,7 @@ static int call_holds(const Step *s, PyObject *object)
     PyObject *kwargs = PyTuple_GET_ITEM(s->key, 1), *found = PyObject_Call(object, PyTuple_GET_ITEM(s->key, 0), kwargs == Py_None ? NULL : kwargs);
     int same = found ? same_value(s->expected, found) : PyErr_ExceptionMatches(PyExc_Exception) ? 0 : -1;
     if (!found && !same)
-        PyErr_Clear();
+        error_drop();
     Py_XDECREF(found);
     return same;
 }
@@ -320,7 +320,7 @@ static int class_holds(Step *s, PyObject *cls)
         same = class_items_hold(s->expected, s->key);
     if (same > 0) {               /* looking up any attribute of the class gives it a version */
         Py_XDECREF(PyObject_GetAttrString(cls, "__init__"));
-        PyErr_Clear();
+        error_drop();
         s->tag = class_version(t);
     }
     return same;
@@ -376,7 +376,7 @@ static uint64_t member_offset(PyObject *from, PyObject *name)
     PyObject *descr = PyObject_GetAttr((PyObject *)Py_TYPE(from), name);
     const PyMemberDef *def = descr && Py_IS_TYPE(descr, &PyMemberDescr_Type) ? ((PyMemberDescrObject *)descr)->d_member : NULL;
     uint64_t tag = def && (def->type == T_OBJECT || def->type == T_OBJECT_EX) && def->offset > 0 ? (uint64_t)def->offset + 2 : 1;
-    PyErr_Clear();
+    error_drop();
     Py_XDECREF(descr);
     return tag;
 }
@@ -414,7 +414,7 @@ static PyObject *step_value(Step *s, PyObject *from)
     }
     if (!value && PyErr_Occurred()
         && (PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_LookupError) || PyErr_ExceptionMatches(PyExc_TypeError)))
-        PyErr_Clear();
+        error_drop();
     return value;
 }
 

@@ -154,16 +154,24 @@ static Id derive(Cell *c, const Map *m)
     return m && parent ? read_view(c, m, parent) : parent;
 }
 
-PyObject *tracer_view(Tracer *base, Map *map)
+static PyObject *view_of_cell(Cell *c, Map *map, Id node)
 {
-    Cell *c = base->cell;
-    Id parent = !map ? c->node : map->parent == base->map ? tracer_node(base) : derive(c, map->parent);
-    Id node = map && parent ? read_view(c, map, parent) : parent;
     if (!node)
         return PyErr_Occurred() ? NULL : trace_fail(c->trace);
     c->refs++;
     return tracer_new(c, map, node, TRACER_ARRAY, -1);
 }
+
+PyObject *tracer_view(Tracer *base, Map *map)
+{
+    Cell *c = base->cell;
+    if (!map)
+        return trace_fail(c->trace);
+    Id parent = map->parent == base->map ? tracer_node(base) : derive(c, map->parent);
+    return view_of_cell(c, map, parent ? read_view(c, map, parent) : 0);
+}
+
+PyObject *tracer_whole(Tracer *x) { return view_of_cell(x->cell, NULL, x->cell->node); }
 
 Trace *tracer_trace(Tracer *x)
 {

@@ -25,7 +25,7 @@ PyObject *call_name(Call *c, uint32_t leaf)
 {
     if (call_bind(c))
         return call_leaf_name(&c->jit->signature, &c->binding, leaf);
-    PyErr_Clear();
+    error_drop();
     return Py_NewRef(Py_None);
 }
 
@@ -92,7 +92,7 @@ static bool holds_with(const Entry *variant, const Record *r, PyObject **values,
     values[k] = variant->numbers[k];
     bool holds = entry_admits(variant, &other, &regs, NULL) == 1;
     values[k] = now;
-    PyErr_Clear();
+    error_drop();
     registers_clear(&regs);
     return holds;
 }
@@ -119,10 +119,10 @@ static PyObject *broken_guard(Call *c, const Entry *variant, const Record *r)
         return NULL;
     Registers regs = {.at = regs.buffer};
     entry_admits(variant, r, &regs, &why);
-    PyErr_Clear();
+    error_drop();
     registers_clear(&regs);
     PyObject *number = why ? broken_number(c, variant, r) : NULL;
-    PyErr_Clear();
+    error_drop();
     if (number)
         Py_SETREF(why, number);
     return why;

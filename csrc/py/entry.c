@@ -125,7 +125,7 @@ static void explain_error(void)
         Py_XDECREF(where);
         return;
     }
-    PyErr_Clear();
+    error_drop();
     PyErr_Restore(type, value, where);
 }
 
@@ -140,7 +140,10 @@ static PyObject *trace_call(Trace *t, PyObject *fn, const char *name, const Sign
         PyErr_NoMemory();
     else if (binding_tree(b, s, &args, &leaves) && (values = trace_arguments(t, r, &args, tracers)))
         result = call_bound(fn, s, values);
-    if (values && !result)
+    if (values && !result && t->err.kind == ERR_MEMORY && PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyErr_Clear();                    /* what was found wrong after that is none of the user's */
+        error_raise(&t->err, t);
+    } else if (values && !result)
         explain_error();
     if (result && t->err.kind != ERR_NONE) {
         error_raise(&t->err, t);
@@ -174,7 +177,7 @@ static bool fill_statics(Entry *e, const Record *r)
         PyObject *held = weak ? PyWeakref_NewRef(o, NULL) : Py_NewRef(o);
         if (!held && !PyErr_ExceptionMatches(PyExc_TypeError))
             return false;
-        PyErr_Clear();
+        error_drop();
         e->weak[e->nstatics] = held && weak;
         e->statics[e->nstatics] = held ? held : Py_NewRef(o);
     }
@@ -394,7 +397,7 @@ static void explain_function(PyObject *fn)
     PyErr_NormalizeException(&type, &value, &where);
     PyObject *f = state_import(&state.explain_function, "pyxla._errors", "of_function");
     Py_XDECREF(f && value ? PyObject_CallFunctionObjArgs(f, value, fn, NULL) : NULL);
-    PyErr_Clear();
+    error_drop();
     PyErr_Restore(type, value, where);
 }
 
@@ -454,7 +457,7 @@ static bool captured_fits(const Graph *g, uint32_t k, const TraceInput *in)
         return false;
     Dtype d = array_dtype(a);
     if (d == DT_COUNT && (d = dtype_from_numpy((PyObject *)PyArray_DESCR(a), "a captured array")) == DT_COUNT)
-        PyErr_Clear();
+        error_drop();
     return d == in->dtype && (n->rank == 0 || !memcmp(PyArray_DIMS(a), node_shape(g, id), n->rank * sizeof(int64_t)));
 }
 

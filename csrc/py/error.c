@@ -56,13 +56,21 @@ void error_raise_at(PyObject *cls, const char *message, const Trace *t, uint32_t
     int line = 0;
     bool place = t && src && trace_source(t, src, &file, &line, &function) && file && function;
     if (PyErr_Occurred())
-        PyErr_Clear();    /* the error to report matters more than a lost place */
+        error_drop();     /* the error to report matters more than a lost place */
     if (place)
         PyErr_Format(cls, "%s (at %U:%d, in %U)", message, file, line, function);
     else
         PyErr_SetString(cls, message);
     Py_XDECREF(file);
     Py_XDECREF(function);
+}
+
+void error_drop(void)
+{
+    bool interrupt = PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+    PyErr_Clear();
+    if (interrupt)
+        PyErr_SetInterrupt();
 }
 
 PyObject *error_raise(const Err *err, const Trace *t)

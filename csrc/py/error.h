@@ -3,6 +3,8 @@
 #include "py/trace.h"
 #include "opt/plan.h"
 
+/* Clears the pending exception, if there is one, but keeps ^C: a KeyboardInterrupt comes again. */
+void error_drop(void);
 /* Makes the classes and adds them to the module; false with an exception. */
 bool error_module_init(PyObject *module);
 /* The exception class of an error kind; borrowed. */

@@ -5,6 +5,7 @@
  * a function that is not as expected stays as it is. PYXLA_HOOKS=0 leaves all as it is. */
 #include "py/tracer.h"
 #include "py/error.h"
+#include "py/state.h"
 #include "run/caller.h"
 
 #define CREATORS(X) X(empty) X(zeros) X(array) X(asarray) X(asanyarray) X(ascontiguousarray) X(asfortranarray) X(arange)
@@ -30,7 +31,7 @@ static Hook hooks[HOOK_COUNT] = {
 };
 static int active;                /* running traces of the process */
 static bool disabled;
-static PyObject *install, *uninstall;
+static PyObject *shims;           /* of _creation.py: (function, its code, ours) */
 
 /* The interpreter's code is known by a function that no version defines in a header, as 3.10 does PyObject_Vectorcall. */
 static const void *const interpreter = (const void *)PyEval_EvalCode;
@@ -87,7 +88,7 @@ static void hook_prepare(Hook *h, int k, PyObject *np)
         }
     }
     Py_XDECREF(f);
-    PyErr_Clear();
+    error_drop();
 }
 
 /* ---- NumPy's scalar types called with a tracer ---- */
@@ -111,8 +112,8 @@ static PyObject *scalar_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         newfunc original = original_new(type);
         return original ? original(type, args, kwargs) : PyErr_Format(PyExc_TypeError, "cannot create a %s", type->tp_name);
     }
-    PyObject *cast = PyDict_GetItemString(core_creators, "scalar");
-    return PyObject_CallFunctionObjArgs(cast, type, x, NULL);
+    PyObject *cast = core_item(core_creators, "scalar");
+    return cast ? PyObject_CallFunctionObjArgs(cast, type, x, NULL) : NULL;
 }
 
 static void save_types(void)
@@ -184,28 +185,45 @@ static bool learn_caller(PyObject *calls)
     return ok;
 }
 
+static bool find_creators(void)
+{
+    PyObject *found[HOOK_COUNT];
+    for (int k = 0; k < HOOK_COUNT; k++)
+        if (!(found[k] = core_item(core_creators, hooks[k].name)) && PyErr_Occurred())
+            return false;
+    for (int k = 0; k < HOOK_COUNT; k++)
+        hooks[k].creator = found[k];
+    return true;
+}
+
 /* pyxla/_creation.py, imported at the first trace, which registers what the hooks call. */
 static bool load_creators(void)
 {
-    if (install)
+    if (shims)
         return true;
     PyObject *module = PyImport_ImportModule("pyxla._creation");
-    PyObject *on = module ? PyObject_GetAttrString(module, "install") : NULL;
-    PyObject *calls = on ? PyObject_GetAttrString(module, "calls") : NULL;
-    uninstall = calls && learn_caller(calls) ? PyObject_GetAttrString(module, "uninstall") : NULL;
-    Py_XDECREF(calls);
-    for (int k = 0; uninstall && k < HOOK_COUNT; k++)
-        hooks[k].creator = PyDict_GetItemString(core_creators, hooks[k].name);
+    PyObject *calls = module ? PyObject_GetAttrString(module, "calls") : NULL, *f = calls ? PyObject_GetAttrString(module, "shims") : NULL;
+    PyObject *made = f && learn_caller(calls) && find_creators() ? PyObject_CallNoArgs(f) : NULL;
+    if (!shims && made)
+        shims = Py_NewRef(made);
+    Py_XDECREF(made);
     Py_XDECREF(module);
-    install = uninstall ? on : NULL;
-    return install != NULL;
+    Py_XDECREF(calls);
+    Py_XDECREF(f);
+    return shims != NULL;
 }
 
-static bool call(PyObject *f)
+/* NumPy's functions in Python, by their code. In C, so that no signal's handler runs, and raises, half way. */
+static void exchange_code(bool ours)
 {
-    PyObject *r = PyObject_CallNoArgs(f);
-    Py_XDECREF(r);
-    return r != NULL;
+    PyObject *type, *value, *where;
+    PyErr_Fetch(&type, &value, &where);
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(shims); k++) {
+        PyObject *shim = PyTuple_GET_ITEM(shims, k);
+        if (PyObject_SetAttr(PyTuple_GET_ITEM(shim, 0), state.str_code, PyTuple_GET_ITEM(shim, ours ? 2 : 1)) < 0)
+            PyErr_WriteUnraisable(PyTuple_GET_ITEM(shim, 0));
+    }
+    PyErr_Restore(type, value, where);
 }
 
 bool hooks_enabled(void) { return !disabled; }
@@ -226,10 +244,8 @@ bool hooks_enter(void)
     type_hook_exchange(true);
     cached_hooks_exchange(true);
     world_hooks_exchange(true);
-    if (call(install))
-        return true;
-    hooks_leave();
-    return false;
+    exchange_code(true);
+    return true;
 }
 
 void hooks_leave(void)
@@ -246,9 +262,5 @@ void hooks_leave(void)
     type_hook_exchange(false);
     cached_hooks_exchange(false);
     world_hooks_exchange(false);
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    if (!call(uninstall))
-        PyErr_WriteUnraisable(uninstall);
-    PyErr_Restore(type, value, traceback);
+    exchange_code(false);
 }

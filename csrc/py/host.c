@@ -155,7 +155,7 @@ static PyObject *explained(PyObject *error, const Trace *t, uint32_t src)
         r = PyObject_CallFunction(f, "OzOiO", error, operation, file, line, function);
     Py_XDECREF(file);
     Py_XDECREF(function);
-    PyErr_Clear();
+    error_drop();
     return r;
 }
 

@@ -192,8 +192,8 @@ static bool key_advanced(PyObject *key)
 /* Calls a function of fancy.py that is registered as a method. */
 static PyObject *call_advanced(const char *name, PyObject *self, PyObject *key, PyObject *value)
 {
-    PyObject *f = PyDict_GetItemString(core_methods, name), *read = sequence_read(key), *r = NULL;
-    if (!f)
+    PyObject *f = core_item(core_methods, name), *read = f ? sequence_read(key) : NULL, *r = NULL;
+    if (!f && !PyErr_Occurred())
         PyErr_Format(PyExc_RuntimeError, "%s is not registered", name);
     else if (read)
         r = PyObject_CallFunctionObjArgs(f, self, read, value, NULL);

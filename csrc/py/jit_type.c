@@ -1,5 +1,6 @@
 /* The type of jitted functions. */
 #include "py/jit.h"
+#include "py/error.h"
 #include <stdlib.h>
 #include <structmember.h>
 #include "py/state.h"
@@ -31,14 +32,14 @@ static PyObject *function_name(PyObject *fn)
 {
     PyObject *name = PyObject_GetAttrString(fn, "__name__");
     if (!name) {
-        PyErr_Clear();
+        error_drop();
         PyObject *inner = PyObject_GetAttrString(fn, "func");
         name = inner ? PyObject_GetAttrString(inner, "__name__") : NULL;
         Py_XDECREF(inner);
     }
     if (name && PyUnicode_Check(name))
         return name;
-    PyErr_Clear();
+    error_drop();
     Py_XDECREF(name);
     return PyUnicode_FromString(Py_TYPE(fn)->tp_name);
 }

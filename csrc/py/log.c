@@ -1,4 +1,5 @@
 #include "py/log.h"
+#include "py/error.h"
 #include <stdlib.h>
 #include "py/state.h"
 
@@ -74,7 +75,7 @@ void log_recompile(const char *name, const Entry *e, const Entry *old, PyObject 
                    ? describe_change(old->leaf_text, e->leaf_text) : PyUnicode_FromString("");
     if (what)
         PySys_FormatStderr("pyxla: %s traced %s%U (%u nodes)\n", name, old ? "again" : "for the first time", what, e->trace->graph->nodes.len);
-    PyErr_Clear();
+    error_drop();
     Py_XDECREF(what);
 }
 

@@ -183,7 +183,8 @@ static PyMethodDef methods[] = {
 
 static bool intern_names(void)
 {
-    return (state.str_dlpack = PyUnicode_InternFromString("__dlpack__")) && (state.str_array = PyUnicode_InternFromString("__array__"))
+    return (state.str_name = PyUnicode_InternFromString("__name__")) && (state.str_code = PyUnicode_InternFromString("__code__"))
+        && (state.str_dlpack = PyUnicode_InternFromString("__dlpack__")) && (state.str_array = PyUnicode_InternFromString("__array__"))
         && (state.str_array_interface = PyUnicode_InternFromString("__array_interface__"))
         && (state.str_array_struct = PyUnicode_InternFromString("__array_struct__"))
         && (state.str_fields = PyUnicode_InternFromString("_fields"))

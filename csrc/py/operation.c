@@ -144,7 +144,7 @@ static void name_operation(const Operation *o)
     PyErr_Fetch(&type, &value, &where);
     PyErr_NormalizeException(&type, &value, &where);
     PyObject *known = value ? PyObject_GetAttrString(value, "_operation") : NULL, *src = PyLong_FromUnsignedLong(o->src);
-    PyErr_Clear();
+    error_drop();
     bool same = !known || (src && PyTuple_Check(known) && PyObject_RichCompareBool(PyTuple_GET_ITEM(known, 0), src, Py_EQ) == 1);
     PyObject *text = value && src && same ? operation_text(o) : NULL, *both = text ? PyTuple_Pack(2, src, text) : NULL;
     if (both)
@@ -153,7 +153,7 @@ static void name_operation(const Operation *o)
     Py_XDECREF(src);
     Py_XDECREF(text);
     Py_XDECREF(both);
-    PyErr_Clear();
+    error_drop();
     PyErr_Restore(type, value, where);
 }
 
@@ -178,7 +178,7 @@ void operation_declined(const Operation *o)
 {
     if (o->trace)
         Py_XSETREF(o->trace->priv->declined, operation_text(o));
-    PyErr_Clear();
+    error_drop();
 }
 
 /* ---- of checks ---- */
@@ -214,7 +214,7 @@ static uint32_t source_operation(Trace *t, const char *message)
     const char *s = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
     uint32_t src = s || message ? source_named(t, t->graph->src, s, message) : 0;
     Py_XDECREF(text);
-    PyErr_Clear();        /* a check without its operation is one */
+    error_drop();        /* a check without its operation is one */
     PyErr_Restore(type, value, where);
     return src ? src : t->graph->src;
 }

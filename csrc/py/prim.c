@@ -55,6 +55,13 @@ static PyObject *number_tracer(Trace *t, PyObject *o)
     return id || !PyErr_Occurred() ? tracer_result(t, id, LAYOUT_C) : NULL;
 }
 
+PyObject *core_item(PyObject *dict, const char *name)
+{
+    PyObject *key = PyUnicode_InternFromString(name), *item = key ? PyDict_GetItemWithError(dict, key) : NULL;
+    Py_XDECREF(key);
+    return item;
+}
+
 PyObject *as_tracer(Trace *t, PyObject *o)
 {
     if (is_tracer(o) && ((Tracer *)o)->kind != TRACER_PYTHON_SCALAR)
@@ -64,7 +71,7 @@ PyObject *as_tracer(Trace *t, PyObject *o)
         return input < 0 ? NULL : tracer_input(t, input, OWNER_CAPTURED, TRACER_ARRAY);
     }
     if (PyList_Check(o) || PyTuple_Check(o)) {
-        PyObject *make = PyDict_GetItemString(core_creators, "array");
+        PyObject *make = core_item(core_creators, "array");
         return make ? PyObject_CallOneArg(make, o) : NULL;
     }
     PyObject *read = sequence_read(o), *x = !read ? NULL : read == o ? number_tracer(t, o) : as_tracer(t, read);

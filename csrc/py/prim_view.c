@@ -240,7 +240,7 @@ static PyObject *prim_diagonal(PyObject *m, PyObject *const *args, Py_ssize_t n)
     else if (x && prim_ints(args[1], k) == 2 && tracer_rank(x) >= 2) {
         Trace *t = x->cell->trace;
         Map *map = map_diagonal(t, x->map, tracer_rank(x), tracer_shape(x), k[0] < 0 ? -k[0] : 0, k[0] < 0 ? 0 : k[0], k[1] != 0);
-        r = map ? tracer_view(x, map) : trace_fail(t);
+        r = tracer_view(x, map);
     } else if (x && !PyErr_Occurred())
         PyErr_SetString(PyExc_ValueError, "diagonal() needs two axes");
     Py_XDECREF(x);
@@ -558,7 +558,7 @@ static PyObject *prim_memory(PyObject *m, PyObject *o)
     int64_t stride[MAX_RANK], offset;
     if (!x || x->cell->stride || !known_strides(x, t, stride, &offset))
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    PyObject *whole = tracer_view(x, NULL);
+    PyObject *whole = tracer_whole(x);
     return whole ? Py_BuildValue("NL", whole, (long long)offset) : NULL;
 }
 

@@ -1,4 +1,5 @@
 #include "py/result.h"
+#include "py/error.h"
 #include "py/state.h"
 #include "run/memory.h"
 
@@ -133,6 +134,6 @@ bool arrays_share(PyArrayObject *a, PyArrayObject *b)
     bool share = answer != Py_False;
     Py_XDECREF(args);
     Py_XDECREF(answer);
-    PyErr_Clear();
+    error_drop();
     return share;
 }

@@ -251,7 +251,7 @@ static bool store_unsigned(PyObject *number, Dtype d, void *cell)
     if (v == (unsigned long long)-1 && PyErr_Occurred()) {
         if (!PyErr_ExceptionMatches(PyExc_OverflowError))
             return false;
-        PyErr_Clear();
+        error_drop();
         return out_of_bounds(number, d);
     }
     int bits = 8 * dtype_info[d].bytes;

@@ -12,8 +12,8 @@ static bool is_plain(PyObject *o)
 
 static PyObject *read_object(PyObject *o)
 {
-    PyObject *read = PyDict_GetItemString(core_creators, "read");
-    return read ? PyObject_CallOneArg(read, o) : Py_NewRef(o);
+    PyObject *read = core_item(core_creators, "read");
+    return read ? PyObject_CallOneArg(read, o) : PyErr_Occurred() ? NULL : Py_NewRef(o);
 }
 
 /* Items k and on of a new list or tuple; false with an exception. */

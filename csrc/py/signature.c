@@ -1,4 +1,5 @@
 #include "py/signature.h"
+#include "py/error.h"
 #include "py/constant.h"
 #include "py/state.h"
 #include "py/trace.h"
@@ -171,7 +172,7 @@ static bool foreign_dtype(Record *r, PyObject *object, PyArrayObject *a, Dtype *
            : dtype_from_numpy((PyObject *)PyArray_DESCR(a), "an argument");
     if (*dtype != DT_COUNT)
         return true;
-    PyErr_Clear();
+    error_drop();
     return refuse(r, object, array_refusal(a));
 }
 
@@ -204,7 +205,7 @@ static bool put_hashed(Record *r, PyObject *o, const char *why)
     Py_hash_t h = PyObject_Hash(o);
     if (h == -1) {
         if (PyErr_ExceptionMatches(PyExc_TypeError)) {
-            PyErr_Clear();
+            error_drop();
             refuse(r, o, why);
         }
         return false;
@@ -498,7 +499,7 @@ static PyObject *refused_name(const Record *r, const Signature *s, const Binding
     tree_free(&t);
     objects_free(&leaves);
     if (!name)
-        PyErr_Clear();
+        error_drop();
     return name;
 }
 

@@ -1,5 +1,7 @@
 /* Where the user wrote an operation: (code object, instruction), interned per trace, decoded only for messages. */
 #include "py/tracer.h"
+#include "py/error.h"
+#include "py/state.h"
 #include "base/hash.h"
 #include <frameobject.h>
 
@@ -31,7 +33,7 @@ enum { FRAME_USER, FRAME_NUMPY = 1, FRAME_PYXLA = 2, FRAME_XP = 3 };
 static int frame_owner(PyFrameObject *f)
 {
     PyObject *globals = frame_globals(f);
-    PyObject *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
+    PyObject *name = globals ? PyDict_GetItemWithError(globals, state.str_name) : NULL;
     const char *s = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
     int owner = !s ? FRAME_USER : in_package(s, "numpy.polynomial", 16) ? FRAME_XP : in_package(s, "numpy", 5) ? FRAME_NUMPY : in_package(s, "pyxla.xp", 8) ? FRAME_XP : in_package(s, "pyxla", 5) ? FRAME_PYXLA : FRAME_USER;
     Py_XDECREF(globals);
@@ -48,7 +50,7 @@ bool caller_is_numpy(void)
 bool numpy_asks(void)
 {
     PyFrameObject *f = PyEval_GetFrame();
-    PyObject *globals = f ? frame_globals(f) : NULL, *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
+    PyObject *globals = f ? frame_globals(f) : NULL, *name = globals ? PyDict_GetItemWithError(globals, state.str_name) : NULL;
     const char *s = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
     bool numpy = s && in_package(s, "numpy", 5);
     Py_XDECREF(globals);
@@ -141,7 +143,7 @@ uint32_t source_here(Trace *t)
         f = back;
     }
     if (!failed && PyErr_Occurred())
-        PyErr_Clear();    /* no memory to look at a frame: the place is unknown, which is no failure */
+        error_drop();    /* no memory to look at a frame: the place is unknown, which is no failure */
     return id;
 }
 

@@ -69,6 +69,8 @@ static bool plan_node(StageNode *n, const Entry *e, const PlanInput *in, int thr
         g = n->stage ? n->stage->first : NULL;
     }
     PlanOutput *out = g ? PyMem_Calloc(g->outputs.len + 1, sizeof *out) : NULL;
+    if (g && !out)
+        PyErr_NoMemory();
     for (uint32_t k = 0; out && k < g->outputs.len; k++)
         out[k] = n->stage ? (PlanOutput){.into = -1} : (PlanOutput){.into = e->outputs[k].into, .ordered = e->outputs[k].ordered};
     const Cpu *cpu = cpu_host();

@@ -45,7 +45,9 @@
     X(result_key) \
     X(shares_memory)      /* lazy: numpy.shares_memory */ \
     X(inspect_signature)  /* lazy: inspect.signature */ \
-    X(str_dlpack)         /* interned names */ \
+    X(str_name)           /* interned names */ \
+    X(str_code) \
+    X(str_dlpack) \
     X(str_array_interface) \
     X(str_array_struct) \
     X(str_array) \

@@ -204,7 +204,7 @@ static int set_refused(PyObject *self, PyObject *value, void *closure)
 static PyObject *get_flat(PyObject *self, void *closure)
 {
     Tracer *x = array_self(self, closure);
-    PyObject *flat = x && op_begin() ? PyDict_GetItemString(core_creators, "flat") : NULL;
+    PyObject *flat = x && op_begin() ? core_item(core_creators, "flat") : NULL;
     return flat ? PyObject_CallOneArg(flat, self) : NULL;
 }
 
@@ -255,7 +255,7 @@ static PyObject *complex_part(Trace *t, Tracer *x, const char *name)
     if (x->kind == TRACER_NUMPY_SCALAR)
         return tracer_result(t, graph_unary(t->graph, part == PART_REAL ? OP_real : OP_imag, tracer_node(x)), LAYOUT_C);
     Map *m = map_part(t, x->map, tracer_rank(x), tracer_shape(x), part);
-    return m ? tracer_view(x, m) : trace_fail(t);
+    return tracer_view(x, m);
 }
 
 static PyObject *get_part(PyObject *self, void *closure)

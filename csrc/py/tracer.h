@@ -163,8 +163,9 @@ PyObject *tracer_array(Trace *t, Id node, Layout layout);
 PyObject *tracer_result(Trace *t, Id node, Layout layout);
 PyObject *tracer_scalar(Trace *t, int reg);
 PyObject *tracer_input(Trace *t, int input, Owner owner, TracerKind kind);
-/* A view of a tracer; takes the map over. */
+/* A view of a tracer; takes the map over (NULL: there was no memory for it, an exception). And the whole array that it shows a part of. */
 PyObject *tracer_view(Tracer *base, Map *map);
+PyObject *tracer_whole(Tracer *x);
 /* Node of a tracer's value now; 0 with an exception. Not for PYTHON_SCALAR. */
 Id tracer_node(Tracer *x);
 /* The live trace of a tracer, which must be the current one; NULL with a TraceError. */
@@ -346,6 +347,8 @@ void describe_node(Text *out, const Graph *g, Id id);
 
 /* ---- prim.c ---- */
 extern PyObject *core_functions, *core_methods, *core_creators;            /* _core._functions, _methods, _creators */
+/* What such a dict has under a name (borrowed); NULL without an exception: nothing. */
+PyObject *core_item(PyObject *dict, const char *name);
 extern PyMethodDef prim_methods[], view_methods[];
 /* o as an array tracer: arrays are captured, numbers become constants, sequences are stacked. New reference. */
 PyObject *as_tracer(Trace *t, PyObject *o);

@@ -1,4 +1,5 @@
 #include "py/tree.h"
+#include "py/error.h"
 
 bool objects_push(ObjectList *l, PyObject *o)
 {
@@ -294,7 +295,7 @@ static bool aux_equal(PyObject *a, PyObject *b)
         return true;
     int r = a && b ? PyObject_RichCompareBool(a, b, Py_EQ) : 0;
     if (r < 0)
-        PyErr_Clear();
+        error_drop();
     return r > 0;
 }
 
@@ -330,7 +331,7 @@ static PyObject *path_step(const TreeNode *node, uint32_t k)
             Py_DECREF(name);
             return s;
         }
-        PyErr_Clear();
+        error_drop();
         break;
     }
     case TREE_NONE: case TREE_TUPLE: case TREE_LIST:

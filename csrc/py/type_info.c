@@ -1,5 +1,6 @@
 /* What objects of a type are: a hash table from types to TypeInfo, filled on first sight. Heap types are held weakly. */
 #include "py/state.h"
+#include "py/error.h"
 #include "py/trace.h"
 #include "py/tree.h"
 
@@ -111,7 +112,7 @@ static bool has_attribute(PyTypeObject *type, PyObject *name)
 {
     PyObject *o = PyObject_GetAttr((PyObject *)type, name);
     if (!o)
-        PyErr_Clear();
+        error_drop();
     Py_XDECREF(o);
     return o != NULL;
 }
@@ -233,7 +234,7 @@ bool object_lends(PyObject *o)
     PyObject *dict = PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE) && !PyType_Check(o) ? PyObject_GenericGetDict(o, NULL) : NULL;
     bool lends = dict && PyDict_GetItemWithError(dict, state.str_array_interface);
     Py_XDECREF(dict);
-    PyErr_Clear();
+    error_drop();
     return lends;
 }
 
@@ -307,7 +308,7 @@ bool tree_module_init(void)
     for (int num = 0; num < NPY_NTYPES_LEGACY; num++) {
         PyArray_Descr *d = PyArray_DescrFromType(num);
         if (!d)
-            PyErr_Clear();
+            error_drop();
         dtype_of_num[num] = d ? dtype_like(d->kind, PyDataType_ELSIZE(d)) : DT_COUNT;
         Py_XDECREF(d);
     }

@@ -69,7 +69,7 @@ static int beyond(PyObject *number, Dtype d)
     int64_t cell[2];
     if (scalar_store(number, d, cell))
         return 0;
-    PyErr_Clear();
+    error_drop();
     PyObject *zero = PyLong_FromLong(0);
     int negative = zero ? PyObject_RichCompareBool(number, zero, Py_LT) : 0;
     Py_XDECREF(zero);
@@ -489,7 +489,9 @@ static bool read_mask(Trace *t, const Options *o, Tracer *const *to, int nout, I
 /* x in the memory order that was asked for: pyxla/_np/manip.py. */
 static PyObject *in_order(PyObject *x, PyObject *order)
 {
-    PyObject *f = x && order ? PyDict_GetItemString(core_functions, "in_order") : NULL;
+    PyObject *f = x && order ? core_item(core_functions, "in_order") : NULL;
+    if (!f && x && PyErr_Occurred())
+        Py_CLEAR(x);
     if (!f)
         return x;
     PyObject *r = PyObject_CallFunctionObjArgs(f, x, order, NULL);
@@ -544,7 +546,7 @@ static PyObject *call(Trace *t, int u, PyObject *const *in, const Options *o)
 
 PyObject *other_function(PyObject *function)
 {
-    PyObject *refuse = PyDict_GetItemString(core_functions, "refused"), *f = refuse ? PyObject_CallOneArg(refuse, function) : NULL;
+    PyObject *refuse = core_item(core_functions, "refused"), *f = refuse ? PyObject_CallOneArg(refuse, function) : NULL;
     if (!f && !PyErr_Occurred())
         PyErr_SetString(error_class(ERR_INTERNAL), "a NumPy function is neither implemented nor refused");
     return f;

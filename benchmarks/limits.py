@@ -22,7 +22,7 @@ LIMITS = (
     ("cumsum f64*", "the latency of an addition, two cycles: sums are made in order, as NumPy's"),
     ("cumsum rows*", "the latency of an addition over eight rows side by side"),
     ("var f32 2048x2048", "two passes over blocks in the first cache: the mean first, as NumPy's"),
-    ("*softmax f?? 65536x64", "joining the lanes of rows of four to eight vectors"),
+    ("*softmax f?? 65536x64", "a row is a chain of 170 cycles (two joins, exp, division), of which the machine holds two or three"),
     ("*softmax*", "exp: 27 cycles per vector of latencies and ports where its instructions would take 16"),
     ("sin?exp+tanh*", "latencies and ports of elementary functions, as softmax"),
     ("distances*", "the square root unit after 96 shuffles per 128 points, which take the coordinates apart anew for each point"),

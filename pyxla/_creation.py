@@ -125,7 +125,7 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
             return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
         object = _core.as_tracer(object)
     if dtype is not None:
-        object = numbers(object, dtype)
+        object = _args.numbers(object, dtype)
     a = nested(object) if isinstance(object, (list, tuple)) else _core.as_tracer(object)
     new = a is not object
     if copy is False and (new or _core.is_numpy_scalar(a) or _core.is_scalar_tracer(object)):
@@ -138,18 +138,6 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     elif not new and order in ("C", "F", "c", "f"):
         a = _core.contiguous(a, order in "Ff")
     return _core.reshape(a, (1,) * (ndmin - a.ndim) + a.shape) if a.ndim < ndmin else a
-
-
-def numbers(object, dtype):
-    """Python's integers, also in lists, as those of an integer dtype, with checks of its elements to be; other things as they are."""
-    if dtype.kind not in "iu":
-        return object
-    if isinstance(object, (list, tuple)):
-        _core.element(object, dtype)
-        return [numbers(v, dtype) for v in object]
-    if _core.is_scalar_tracer(object):
-        _core.element(object, dtype)
-    return _core.as_tracer(object, dtype) if _args.is_weak(object) and type(_args.type_of(object)) is int else object
 
 
 def nested(items):
@@ -427,7 +415,7 @@ def shims():
 
 def scalar(kind, x):
     """`np.float32(x)` and the like of a tracer."""
-    a = _core.cast(_core.as_tracer(x), np.dtype(kind))
+    a = _args.array(_args.numbers(x, np.dtype(kind)), np.dtype(kind))
     return a if a.ndim else a[()]
 
 

@@ -154,3 +154,61 @@ def test_math_functions_of_anything_else_are_pythons():
     with pytest.raises(pyxla.TraceError):
         pyxla.jit(lambda x: math.sqrt(x[0]))(np.ones(2))
     assert math.sqrt is before and math.sqrt(9) == 3.0
+
+
+CAUGHT = [
+    (lambda n, m: n / m, (1, 0), (1, 2)), (lambda n, m: n // m, (1, 0), (7, 2)), (lambda n, m: divmod(n, m), (1, 0), (7, 2)), (lambda n, m: n**m, (0, -1), (2, -1)),
+    (lambda n, m: n << m, (1, -1), (1, 2)), (lambda n, m: math.sqrt(n) + m, (-1.0, 1), (4.0, 1)), (lambda n, m: math.exp(n) + m, (1000.0, 1), (1.0, 1)),
+    (lambda n, m: round(n) + m, (np.inf, 1), (2.5, 1)), (lambda n, m: n * (m + 0.5), (10**400, 1), (3, 1)),
+]
+
+
+@pytest.mark.parametrize(("f", "bad", "good"), CAUGHT)
+def test_exceptions_that_the_function_catches(f, bad, good):
+    """What raised for some numbers may not raise for others: neither way is taken for both."""
+    def caught(x, n, m):
+        try:
+            return x * f(n, m)[0] if isinstance(f(n, m), tuple) else x * f(n, m)
+        except (ArithmeticError, ValueError):
+            return x - 1
+    for order in ((bad, good, bad), (good, bad, good)):
+        jitted = pyxla.jit(caught)
+        for numbers in order:
+            np.testing.assert_array_equal(jitted(np.ones(2), *numbers), caught(np.ones(2), *numbers), strict=True)
+
+
+# Python's numbers that become elements of integer arrays do so by int(), with Python's exceptions.
+ELEMENTS = [
+    lambda n: np.int8(n), lambda n: np.full(2, n, "i1"), lambda n: np.full((), n, "i1"), lambda n: np.full_like(np.zeros(2, "i1"), n), lambda n: np.array([n, 1], "i1"),
+    lambda n: np.insert(np.zeros(2, "i1"), 0, n), lambda n: np.insert(np.zeros(2, "i1"), [0, 1], n), lambda n: np.r_[np.zeros(1, "i1"), n],
+    lambda n: in_place(np.put, [0], n), lambda n: in_place(np.place, [True, False], n), lambda n: in_place(np.place, [True, False], [n]), lambda n: in_place(np.putmask, [True, False], n),
+    lambda n: in_place(np.copyto, n) if isinstance(n, int) else 0, lambda n: in_place(lambda z, n: z.fill(n), n), lambda n: np.max(np.zeros(2, "i1"), initial=n),
+    lambda n: np.clip(np.zeros(2, "i1"), n, None) if isinstance(n, int) else 0,
+]
+
+
+def in_place(f, *args):
+    z = np.zeros(2, "i1")
+    f(z, *args)
+    return z
+
+
+@pytest.mark.parametrize("f", ELEMENTS)
+def test_numbers_as_elements_of_integers(f):
+    jitted = pyxla.jit(f)
+    for n in (5, 300, -1, -129, 2.5, 1e300, -300.7, np.nan, 6):
+        try:
+            want = f(n)
+        except (OverflowError, ValueError) as e:
+            with pytest.raises(type(e)):
+                jitted(n)
+        else:
+            np.testing.assert_array_equal(jitted(n), want, strict=True)
+
+
+def test_a_number_times_an_array_in_dot():
+    """NumPy adds the products to zeros, by BLAS: none is -0."""
+    for x in (np.zeros(2), np.zeros((2, 2), "f4"), np.zeros(1), np.zeros((2, 2, 2)), np.zeros(2, "c8")):
+        for f in (lambda x, n: np.dot(x, n), lambda x, n: np.dot(n, x), lambda x, n: np.inner(x, n)):
+            want, got = f(x, -3.0), pyxla.jit(f)(x, -3.0)
+            np.testing.assert_array_equal(np.signbit(got.real), np.signbit(want.real))

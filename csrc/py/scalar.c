@@ -186,6 +186,21 @@ static int register_of(Trace *t, PyObject *o)
     return is_number(o) ? scalars_add_const(t->scalars, o) : -2;
 }
 
+/* NULL: an operation raised for these operands, which the function may catch, so other values are another trace's. */
+static PyObject *raised_for(Trace *t, int ra, int rb)
+{
+    PyObject *type, *value, *where;
+    PyErr_Fetch(&type, &value, &where);
+    if (guard_value(t->guards, ra, scalars_value(t->scalars, ra)) && (rb < 0 || guard_value(t->guards, rb, scalars_value(t->scalars, rb))))
+        PyErr_Restore(type, value, where);
+    else {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(where);
+    }
+    return NULL;
+}
+
 PyObject *scalar_operate(ScalarOp op, PyObject *a, PyObject *b, PyObject *callable)
 {
     Trace *t = op_begin();
@@ -198,7 +213,7 @@ PyObject *scalar_operate(ScalarOp op, PyObject *a, PyObject *b, PyObject *callab
         Py_RETURN_NOTIMPLEMENTED;
     int reg = scalars_add(t->scalars, op, ra, rb < 0 ? -1 : rb, callable);
     if (reg < 0)
-        return NULL;
+        return raised_for(t, ra, rb);
     /* the type of a power depends on values: 2 ** -1 is a float, (-8.) ** .5 is complex */
     if ((op == SCALAR_POW || op == SCALAR_CALL) && !guard_type(t->guards, reg, scalars_value(t->scalars, reg)))
         return NULL;

@@ -1,5 +1,5 @@
 /* type(x) of a tracer while a trace runs: the class that the value has when the function is not traced, as x.__class__ says, so that
- * `type(n) is int` decides as it does then. Only where a user's code asks: Python's own modules, NumPy and pyxla look up what a tracer itself has.
+ * `type(n) is int` decides as it does then. Only where code of others asks: Python's own modules and pyxla look up what a tracer itself has.
  *
  * The slot by which `type` is called is exchanged, as in hooks.c. From 3.11 on Python replaces a call of `type` that ran a few times by an
  * instruction that calls nobody; it does so for immutable types alone, so `type` is none while a trace runs, and pyxla/_capture.py
@@ -36,12 +36,11 @@ static PyObject *type_call(PyObject *type, PyObject *const *args, size_t nargs, 
 
 bool type_hook_init(void)
 {
-    PyObject *names = PySys_GetObject("stdlib_module_names"), *pyxla = PyUnicode_FromString("pyxla"), *numpy = PyUnicode_FromString("numpy");
+    PyObject *names = PySys_GetObject("stdlib_module_names"), *pyxla = PyUnicode_FromString("pyxla");
     own_modules = names ? PySet_New(names) : NULL;
-    bool ok = own_modules && pyxla && numpy && PySet_Add(own_modules, pyxla) == 0 && PySet_Add(own_modules, numpy) == 0;
+    bool ok = own_modules && pyxla && PySet_Add(own_modules, pyxla) == 0;
     original = ok ? PyType_Type.tp_vectorcall : NULL;
     Py_XDECREF(pyxla);
-    Py_XDECREF(numpy);
     return ok;
 }
 

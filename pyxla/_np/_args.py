@@ -35,9 +35,21 @@ def is_weak(x):
 def array(x, dtype=None):
     """x as an array tracer, as `np.asanyarray(x, dtype)` would give; sequences are stacked."""
     if not is_array(x):
-        x = _core.read(x)
+        x = _core.read(x) if dtype is None else numbers(_core.read(x), dtype_of(dtype))
         x = stacked(x) if isinstance(x, (list, tuple)) else _core.as_tracer(x)
     return x if dtype is None or x.dtype == dtype else _core.cast(x, dtype_of(dtype))
+
+
+def numbers(object, dtype):
+    """Python's integers, also in lists, as those of an integer dtype, with checks of its elements to be; other things as they are."""
+    if dtype.kind not in "iu":
+        return object
+    if isinstance(object, (list, tuple)):
+        _core.element(object, dtype)
+        return [numbers(v, dtype) for v in object]
+    if _core.is_scalar_tracer(object):
+        _core.element(object, dtype)
+    return _core.as_tracer(object, dtype) if is_weak(object) and type(type_of(object)) is int else object
 
 
 def inexact(dtype):

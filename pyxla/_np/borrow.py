@@ -7,6 +7,7 @@ import types
 import numpy as np
 
 from .. import _core
+from .._capture import anew
 from ._args import array, dtype_of, shape_tuple
 from .create import full, ones
 
@@ -49,7 +50,7 @@ def own_code(function, **own):
     code = getattr(function, "__wrapped__", function)
     names = {k: Converting(v) if isinstance(v, types.ModuleType) and v.__name__.startswith("numpy") else REDIRECTED.get(k, v)
              for k, v in code.__globals__.items()} | own
-    borrowed = types.FunctionType(code.__code__, names, code.__name__, code.__defaults__, code.__closure__)
+    borrowed = types.FunctionType(anew(code.__code__), names, code.__name__, code.__defaults__, code.__closure__)
     borrowed.__kwdefaults__ = code.__kwdefaults__
     return borrowed
 

@@ -17,6 +17,7 @@ def filled(shape, dtype, value):
     if type(value) in (bool, int, float):
         r = _core.full(shape, dtype, value)
         return _core.copy(r, True) if len(shape) > 1 else r
+    value = value if isinstance(value, int) else array(value)           # a float is cast, an integer has to fit
     return _core.copy(_core.broadcast(array(value, dtype), shape), True)
 
 

@@ -82,8 +82,8 @@ def clip(a, a_min=NoValue, a_max=NoValue, out=None, *, min=NoValue, max=NoValue,
 def clip_method(a, min=None, max=None, out=None, **kwargs):
     if a.dtype.kind in "iu":                            # a bound that every value meets, whether or not the dtype holds it
         info = np.iinfo(a.dtype)
-        min = None if type(min) is int and min <= info.min else min
-        max = None if type(max) is int and max >= info.max else max
+        min = None if isinstance(min, int) and min <= info.min else min
+        max = None if isinstance(max, int) and max >= info.max else max
     if min is None and max is None:
         return np.positive(a, out=out, **kwargs)
     if min is None:

@@ -15,6 +15,7 @@ from ._args import (
     dtype_of,
     inexact,
     is_none,
+    is_small,
     loop_dtype,
     numpys,
     scalar,
@@ -195,8 +196,14 @@ def linalg_vecdot(x1, x2, /, *, axis=-1):
 def dot(a, b, out=None):
     a, b = arrays(a, b)
     if a.ndim == 0 or b.ndim == 0:
-        return to_out(np.multiply(a, b), out)
+        return to_out(scaled(np.multiply(a, b)), out)
     return to_out(dot_axes(a, b, a.ndim - 1, b.ndim - 2 if b.ndim > 1 else 0), out)
+
+
+def scaled(r):
+    """A vector or matrix times a number: NumPy adds it to zeros, by BLAS's axpy, so no element is -0."""
+    added = r.dtype.kind in "fc" and r.dtype.itemsize > 2 and not is_small(r.dtype) and 0 < r.ndim < 3 and r.size != 1
+    return np.add(r, r.dtype.type(0)) if added else r
 
 
 def arrays(a, b):
@@ -228,7 +235,7 @@ def shape_text(a):
 def inner(a, b, /):
     a, b = arrays(a, b)
     if a.ndim == 0 or b.ndim == 0:
-        return np.multiply(a, b)
+        return scaled(np.multiply(a, b))
     return dot_axes(a, b, a.ndim - 1, b.ndim - 1)
 
 

@@ -136,7 +136,7 @@ def insert(arr, obj, values, axis=None):
 
 def values_at_one(values, arr, axis, scalar):
     """What insert() puts at one place; scalar: where that is no list, the first axis of the values is the axis of places."""
-    values = _core.cast(array(values), arr.dtype)
+    values = array(values, arr.dtype)
     values = values[(None,) * (arr.ndim - values.ndim) + (...,)]
     values = moveaxis(values, 0, axis) if scalar else values
     return broadcast_to(values, (*arr.shape[:axis], values.shape[axis], *arr.shape[axis + 1:]))
@@ -151,7 +151,7 @@ def values_along(values, arr, axis):
 
 def values_at_many(values, arr, axis, new):
     """What insert() assigns to `new` places."""
-    values = drop_leading(_core.cast(array(values), arr.dtype), arr.ndim)
+    values = drop_leading(array(values, arr.dtype), arr.ndim)
     return broadcast_to(values, (*arr.shape[:axis], new, *arr.shape[axis + 1:]))
 
 

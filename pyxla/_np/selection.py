@@ -76,11 +76,12 @@ def put(a, ind, v, mode="raise"):
     v = ravel(array(v)) if not is_weak(v) else v
     if ind.size == 0 or (not is_weak(v) and v.size == 0):
         return
-    if not is_weak(v) and v.size != 1:
+    v = array(v, a.dtype) if is_weak(v) else v
+    if v.ndim and v.size != 1:
         v = _core.gather(v, (np.remainder(_core.iota(ind.size), v.size),)) if v.size < ind.size else v[:ind.size]
     flat = bounded(ind, a.size, mode)
     if a.ndim == 0:
-        a[...] = v if is_weak(v) or v.size == 1 and not v.ndim else v[-1]
+        a[...] = v if v.size == 1 and not v.ndim else v[-1]
         return
     _core.scatter(a, _core.full(ind.shape, a.dtype, v), None, axis_bits(range(a.ndim)), unravelled(flat, a.shape))
 
@@ -160,7 +161,7 @@ def place(arr, mask, vals):
 @implements(np.putmask)
 def putmask(a, /, mask, values):
     a = stored_into("np.putmask", a)
-    values, mask = ravel(array(values)), array(mask, BOOL)
+    values, mask = ravel(array(values, a.dtype)), array(mask, BOOL)
     if mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
     if values.size == 0 or a.size == 0:

@@ -214,7 +214,8 @@ def test_written_reshapes(line):
 
 @pytest.mark.parametrize("line", ["x.copy('F')", "x.copy()", "x.copy('K')", "x.copy('A')", "np.copy(x, 'F')", "np.array(x, order='C')", "np.array(x, order='F')",
                                   "np.asfortranarray(x)", "np.ascontiguousarray(x)", "x.astype('f4', order='C')", "x.astype('f4', order='F')",
-                                  "np.apply_along_axis(np.cumsum, 0, x)", "(x + 1).copy().T"])
+                                  "np.apply_along_axis(np.cumsum, 0, x)", "(x + 1).copy().T", "np.frexp(x)[0]", "np.frexp(x)[1]", "np.ldexp(x, 1)", "np.i0(x)",
+                                  "np.choose(x.astype(int) % 2, [x, -x])", "np.gcd(x.astype(int), x.T.astype(int).T)"])
 def test_orders_asked_for(line):
     f = eval(f"lambda x: {line}", {"np": np})
     for x in layouts().values():

@@ -137,7 +137,7 @@ def i0(x):
     x = array(x)
     if x.dtype.kind == "c":
         raise TypeError("i0 not supported for complex values")
-    return whole(np.i0, ())((x,), ((x.dtype if x.dtype.kind == "f" else FLOAT, x.shape),))[0]
+    return _core.follow(whole(np.i0, ())((x,), ((x.dtype if x.dtype.kind == "f" else FLOAT, x.shape),))[0], x)
 
 
 # ---- sets ----

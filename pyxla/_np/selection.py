@@ -141,7 +141,7 @@ def choose(a, choices, out=None, mode="raise"):
     r = broadcast_to(choices[-1], shape)
     for k in reversed(range(n - 1)):
         r = _core.where(np.equal(which, k), broadcast_to(choices[k], shape), r)
-    return to_out(scalar(_core.copy(r)), out, "unsafe")
+    return to_out(scalar(_core.copy(r, True)), out, "unsafe")
 
 
 @implements(np.place)

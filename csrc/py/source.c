@@ -47,15 +47,17 @@ bool caller_is_numpy(void)
     return owner == FRAME_NUMPY || owner == FRAME_PYXLA;
 }
 
-bool numpy_asks(void)
+bool package_asks(const char *package)
 {
     PyFrameObject *f = PyEval_GetFrame();
     PyObject *globals = f ? frame_globals(f) : NULL, *name = globals ? PyDict_GetItemWithError(globals, state.str_name) : NULL;
     const char *s = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
-    bool numpy = s && in_package(s, "numpy", 5);
+    bool asks = s && in_package(s, package, strlen(package));
     Py_XDECREF(globals);
-    return numpy;
+    return asks;
 }
+
+bool numpy_asks(void) { return package_asks("numpy"); }
 
 bool dispatcher_asks(void)
 {

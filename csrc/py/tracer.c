@@ -309,6 +309,22 @@ static int set_part(PyObject *self, PyObject *value, void *closure)
     return r;
 }
 
+/* SciPy asks whether it may write into an array, or has to copy it: it may, as far as the trace knows (a read-only argument that is written is refused). */
+static PyObject *get_flags(PyObject *self, void *closure)
+{
+    Tracer *x = (Tracer *)self;
+    if (x->kind == TRACER_PYTHON_SCALAR || !package_asks("scipy"))
+        return get_refused(self, closure);
+    PyObject *types = PyImport_ImportModule("types"), *cls = types ? PyObject_GetAttrString(types, "SimpleNamespace") : NULL;
+    PyObject *none = cls ? PyTuple_New(0) : NULL, *named = none ? Py_BuildValue("{sO}", "writeable", x->kind == TRACER_ARRAY && !x->cell->frozen ? Py_True : Py_False) : NULL;
+    PyObject *r = named ? PyObject_Call(cls, none, named) : NULL;
+    Py_XDECREF(types);
+    Py_XDECREF(cls);
+    Py_XDECREF(none);
+    Py_XDECREF(named);
+    return r;
+}
+
 static PyGetSetDef getset[] = {
     {"__class__", get_class, NULL, "the class that the value has when the function is not traced", NULL},
     {"shape", get_shape, set_refused, "extents of the axes", "shape"},
@@ -325,7 +341,7 @@ static PyGetSetDef getset[] = {
     {"real", get_part, set_part, "real part", "real"},
     {"imag", get_part, set_part, "imaginary part", "imag"},
     {"strides", get_strides, set_refused, "bytes from element to element, as now", "strides"},
-    {"flags", get_refused, NULL, "not known while tracing", "flags"},
+    {"flags", get_flags, NULL, "not known while tracing", "flags"},
     {"data", get_refused, NULL, "not known while tracing", "data"},
     {"base", get_refused, NULL, "not known while tracing", "base"},
     {"ctypes", get_refused, NULL, "not known while tracing", "ctypes"},

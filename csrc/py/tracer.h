@@ -135,6 +135,8 @@ uint32_t source_named(Trace *t, uint32_t src, const char *operation, const char 
 bool caller_is_numpy(void);
 /* Whether it runs code of NumPy's, numpy.polynomial included. */
 bool numpy_asks(void);
+/* ... of a package. */
+bool package_asks(const char *package);
 /* ... that collects the arguments of a function by which it finds out who implements it, or np.iterable. */
 bool dispatcher_asks(void);
 /* A hash of an array's elements, in any layout; 0 with an exception. */

@@ -6,6 +6,7 @@ import operator
 import os
 import sys
 import types
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -26,23 +27,34 @@ def _before_fork():
 os.register_at_fork(before=_before_fork)
 
 
-def _numbers(value):
+def _numbers(value, what):
     """Argument numbers as a tuple: one integer or an iterable of them."""
-    return tuple(map(operator.index, (value,) if hasattr(value, "__index__") else value))
+    numbers = (value,) if hasattr(value, "__index__") or not isinstance(value, Iterable) else tuple(value)
+    if not all(hasattr(n, "__index__") for n in numbers):
+        raise TypeError(f"{what}: an integer or a tuple of integers, not {value!r}")
+    return tuple(map(operator.index, numbers))
 
 
-def _names(value):
+def _names(value, what):
     """Argument names as a tuple: one string or an iterable of them."""
-    names = (value,) if isinstance(value, str) else tuple(value)
+    names = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
     if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"argument names are strings, not {names!r}")
+        raise TypeError(f"{what}: argument names are strings, not {value!r}")
     return names
+
+
+def _flag(value, what):
+    if not isinstance(value, (int, np.bool_)):
+        raise TypeError(f"{what}: True or False, not {value!r}")
+    return bool(value)
 
 
 def _threads(value, what):
     """A number of threads; 0 stands for the default."""
     if value is None:
         return 0
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{what}: a number from 1 to 4096, or None for the default, not {value!r}")
     n = operator.index(value)
     if not 1 <= n <= 4096:
         raise ValueError(f"{what}: a number from 1 to 4096, or None for the default, not {n}")
@@ -140,14 +152,14 @@ def jit(
     <BLANKLINE>
     """
     options = (
-        _numbers(static_argnums),
-        _names(static_argnames),
-        _numbers(donate_argnums),
-        _names(donate_argnames),
+        _numbers(static_argnums, "static_argnums"),
+        _names(static_argnames, "static_argnames"),
+        _numbers(donate_argnums, "donate_argnums"),
+        _names(donate_argnames, "donate_argnames"),
         _threads(threads, "threads"),
-        bool(fma),
-        bool(fastmath),
-        bool(check_nan),
+        _flag(fma, "fma"),
+        _flag(fastmath, "fastmath"),
+        _flag(check_nan, "check_nan"),
         _tune_seconds(tune),
     )
 
@@ -196,6 +208,8 @@ class ShapeDtype:
     def __init__(self, shape, dtype):
         shape = (shape,) if hasattr(shape, "__index__") else shape
         self.shape = tuple(map(operator.index, shape))
+        if any(n < 0 for n in self.shape):
+            raise ValueError(f"a ShapeDtype has extents that are not negative: {self.shape}")
         self.dtype = np.dtype(dtype)
 
     @property

@@ -197,8 +197,12 @@ def test_bad_options():
     for options in ({"static_argnums": 3}, {"static_argnames": "y"}, {"static_argnums": 0, "donate_argnums": 0}, {"threads": 0}):
         with pytest.raises(ValueError):
             pyxla.jit(f, **options)
-    with pytest.raises(TypeError):
-        pyxla.jit(f, static_argnames=(1,))
+    for options in ({"static_argnames": (1,)}, {"static_argnames": None}, {"static_argnums": None}, {"donate_argnums": "x"}, {"static_argnums": 1.0},
+                    {"fma": "no"}, {"fastmath": None}, {"check_nan": 1.5}, {"threads": "2"}):
+        with pytest.raises(TypeError, match=f"{next(iter(options))}: .* not "):
+            pyxla.jit(f, **options)
+    with pytest.raises(ValueError, match="not negative"):
+        pyxla.ShapeDtype((-1,), "f4")
 
 
 def test_cache_info_and_clear():

@@ -1,5 +1,6 @@
 """Several threads, processes and interrupts at once: whatever meets, each call gives its result or its own exception."""
 
+import functools
 import itertools
 import os
 import queue
@@ -159,6 +160,26 @@ def test_trees_registered_while_others_call():
             assert f([n, {"a": (n, None)}]) == [n, {"a": (n, None)}]
 
     in_threads(registers, registers, caller, caller)
+
+
+def test_compiles_that_would_wait_for_each_other():
+    """In the middle of a trace each of two threads calls, behind a cache, the function that the other one compiles."""
+    x, both, entered = np.ones(3), threading.Barrier(2), set()
+
+    def meet(name, call):
+        if name not in entered:
+            entered.add(name)
+            both.wait(60)
+            call(x)
+        return 2.0
+
+    one, two = functools.cache(lambda: meet("one", g)), functools.cache(lambda: meet("two", f))
+    f, g = pyxla.jit(lambda x: x * one()), pyxla.jit(lambda x: x + two())
+
+    def caller(k, stop):
+        np.testing.assert_array_equal((f, g)[k](x), (x * 2, x + 2)[k])
+
+    in_threads(caller, caller)
 
 
 # ---- processes ----

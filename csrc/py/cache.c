@@ -235,8 +235,13 @@ int cache_traverse(const Cache *c, visitproc visit, void *arg)
 
 /* ---- signatures that are being compiled ---- */
 
+static _Thread_local int begun;        /* signatures that this thread compiles */
+
+/* A thread that compiles itself waits for no other: that one may wait for it (a signal's handler or a finalizer calls in the middle of a trace). */
 Pending *pending_find(Cache *c, const Record *r)
 {
+    if (begun)
+        return NULL;
     unsigned long me = PyThread_get_thread_ident();
     for (Pending *p = c->pending; p; p = p->next)
         if (p->nsig == r->nsig && p->owner != me && p->process == (long)getpid() && !memcmp(p->sig, r->sig, r->nsig * sizeof *r->sig)) {
@@ -296,6 +301,7 @@ Pending *pending_begin(Cache *c, const Record *r)
     PyThread_acquire_lock(p->lock, WAIT_LOCK);
     p->next = c->pending;
     c->pending = p;
+    begun++;
     return p;
 }
 
@@ -306,6 +312,7 @@ void pending_end(Cache *c, Pending *p)
             *at = p->next;
             break;
         }
+    begun--;
     PyThread_release_lock(p->lock);
     pending_unref(p);
 }

@@ -363,3 +363,21 @@ def test_copies_of_borders_are_one_launch_beside_large_arrays():
     compiled = pyxla.jit(heat).lower(u).compile()
     assert compiled.plan.count("\nlaunch ") <= 20
     np.testing.assert_array_equal(pyxla.jit(heat)(u), heat(u))
+
+
+def test_diagonal_is_filled_in_place():
+    def f(a):
+        np.fill_diagonal(a, 2.5)
+    for shape in ((300, 300), (200, 300), (300, 200)):
+        for turned in (False, True):
+            a = np.random.default_rng(0).random(shape)
+            a = a.T if turned else a
+            b = a.copy(order="K")
+            g = pyxla.jit(f)
+            c = g.lower(a).compile()
+            assert c.workspace_bytes == 0 and c.launches == 1
+            g(a)
+            f(b)
+            np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError):
+        pyxla.jit(f)(np.zeros(3))

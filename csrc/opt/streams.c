@@ -7,6 +7,7 @@
 enum {
     NEAR = 256,                  /* bytes between elements of one row */
     TURNED_FROM = 32,            /* second caches: all arrays of a launch that transposes */
+    FEW_OPS = 2,                 /* operations of an elementwise loop that the machine's own prefetchers keep up with, short of three second caches */
     SHORT_BODY = 8,              /* operations of a loop down columns that is worth code for a few columns more */
     SHARED = 24,                 /* ... of one that walks down columns: up to here a shared cache answers, in half of memory's time */
 };
@@ -83,7 +84,8 @@ void mark_streams(Lower *l)
     int64_t all = 0;
     for (uint32_t i = 0; i < l->arrays.len; i++) all += l->buffers->at.at[l->arrays.at[i].buffer].bytes;
     int ahead = l->gr->knobs.at[KNOB_ahead];
-    if (ahead ? ahead == 1 : all <= (int64_t)target->l2 * 3 / 2) return;
+    bool simple = !l->gp->reduced && !l->gp->scan && l->survey->ops <= FEW_OPS;
+    if (ahead ? ahead == 1 : all <= (int64_t)target->l2 * (simple ? 6 : 3) / 2) return;
     if (l->turned.len) {
         mark_turned(l, all);
         return;

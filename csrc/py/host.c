@@ -7,7 +7,7 @@ enum { MOST_ARRAYS = 24, MOST_NUMBERS = 24 };
 
 /* ---- the call at run time ---- */
 
-static PyObject *wrap(const HostArray *a, void *address, bool writable)
+PyObject *host_array(const HostArray *a, void *address, bool writable)
 {
     static _Alignas(64) char empty[64];          /* an array without elements may have no address */
     npy_intp shape[MAX_RANK], stride[MAX_RANK];
@@ -42,13 +42,13 @@ static uint32_t fill_arguments(const HostCall *c, void *const *address, PyObject
     n += ok;
     for (uint32_t k = 0; ok && k < c->nout; k++) {
         void *at = address[c->nin + k];
-        PyObject *a = at || is_empty(&c->arrays[c->nin + k]) ? wrap(&c->arrays[c->nin + k], at, true) : Py_NewRef(Py_None);
+        PyObject *a = at || is_empty(&c->arrays[c->nin + k]) ? host_array(&c->arrays[c->nin + k], at, true) : Py_NewRef(Py_None);
         ok = a != NULL;
         if (ok)
             PyTuple_SET_ITEM(results, k, a);
     }
     for (uint32_t k = 0; ok && k < c->nin; k++, n += ok)
-        ok = (args[n] = wrap(&c->arrays[k], address[k], false)) != NULL;
+        ok = (args[n] = host_array(&c->arrays[k], address[k], false)) != NULL;
     for (uint32_t k = 0; ok && k < c->nparams; k++, n += ok)
         ok = (args[n] = PyLong_FromLongLong(c->params[k])) != NULL;
     return ok ? n : 0;

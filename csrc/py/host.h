@@ -8,6 +8,8 @@
 #include "run/exec.h"
 
 bool host_module_init(PyObject *module);
+/* An array of a call as NumPy sees it, without memory of its own. */
+PyObject *host_array(const HostArray *a, void *address, bool writable);
 /* Raises what a failed host call raised (and lets go of it), with a note of the user's line. */
 void host_raise(HostFailure *f, const Plan *plan, const Trace *t);
 /* Lets go of it. */

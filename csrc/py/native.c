@@ -6,7 +6,7 @@
 
 enum { CHUNK = 64, MOST_CHUNKS = 256, MOST_OPERANDS = 8 };
 
-typedef enum { DOES_LOOP, DOES_POSITIONS, DOES_SELECT, DOES_SORT, DOES_ARGSORT, DOES_PACK, DOES_UNPACK, DOES_REPEATS, DOES_INTERP, DOES_REDUCEAT } NativeTask;
+typedef enum { DOES_LOOP, DOES_POSITIONS, DOES_SELECT, DOES_SORT, DOES_ARGSORT, DOES_PARTITION, DOES_ARGPARTITION, DOES_PACK, DOES_UNPACK, DOES_REPEATS, DOES_INTERP, DOES_REDUCEAT } NativeTask;
 
 typedef struct {
     NativeKind kind;
@@ -56,7 +56,7 @@ NativeKind native_kind(const HostCall *c, void *const *address)
             return NATIVE_NONE;
     }
     if ((n->task == DOES_SORT || n->task == DOES_ARGSORT) && !native_sort_fits(c, n->task == DOES_ARGSORT))
-        return NATIVE_NONE;
+        return NATIVE_LOCKED;
     if ((n->task == DOES_PACK || n->task == DOES_UNPACK) && !native_bits_fits(c))
         return NATIVE_NONE;
     if (n->task == DOES_INTERP && !native_interp_fits(c))
@@ -160,6 +160,14 @@ static void select_run(const HostCall *c, void *const *address)
     select_fill(address[0], dtype_info[x->dtype].bytes, x->stride[0], address[1], mask->stride[0], x->shape[0], address[2], out->shape[0]);
 }
 
+static void sort_run(const HostCall *c, bool places, void *const *address)
+{
+    if (native_sort_fits(c, places))
+        native_sort_run(c, places, address);
+    else
+        native_order_run(c, false, places, address);
+}
+
 void native_run(const HostCall *c, void *const *address)
 {
     const Native *f = native_at(c->function);
@@ -168,7 +176,9 @@ void native_run(const HostCall *c, void *const *address)
     case DOES_POSITIONS: positions_fill(address[0], c->arrays[0].shape[0], c->arrays[0].stride[0], address[1], c->arrays[1].shape[0]); break;
     case DOES_SELECT: select_run(c, address); break;
     case DOES_SORT:
-    case DOES_ARGSORT: native_sort_run(c, f->task == DOES_ARGSORT, address); break;
+    case DOES_ARGSORT: sort_run(c, f->task == DOES_ARGSORT, address); break;
+    case DOES_PARTITION:
+    case DOES_ARGPARTITION: native_order_run(c, true, f->task == DOES_ARGPARTITION, address); break;
     case DOES_PACK:
     case DOES_UNPACK: native_bits_run(c, f->task == DOES_PACK, address); break;
     case DOES_REPEATS: native_repeats_run(c, address); break;
@@ -247,6 +257,18 @@ static PyObject *core_host_sort(PyObject *Py_UNUSED(module), PyObject *args)
     return PyBool_FromLong(n != NULL);
 }
 
+static PyObject *core_host_partition(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long long number;
+    int places;
+    if (!PyArg_ParseTuple(args, "Lp", &number, &places))
+        return NULL;
+    Native *n = native_new(number);
+    if (n)
+        *n = (Native){NATIVE_LOCKED, places ? DOES_ARGPARTITION : DOES_PARTITION};
+    return PyBool_FromLong(n != NULL);
+}
+
 static PyObject *core_host_bits(PyObject *Py_UNUSED(module), PyObject *args)
 {
     long long number;
@@ -298,6 +320,7 @@ static PyMethodDef native_methods[] = {
     {"host_bits", core_host_bits, METH_VARARGS, "host_bits(number, pack): the host function is np.packbits (np.unpackbits) with an axis and whether the lowest bit is first"},
     {"host_loop", core_host_loop, METH_VARARGS, "host_loop(number, ufunc, dtypes, raises): the host function is this loop of the ufunc, if that is found"},
     {"host_own", core_host_own, METH_VARARGS, "host_own(number, name): the host function is one of ours: 'repeats', 'interp'"},
+    {"host_partition", core_host_partition, METH_VARARGS, "host_partition(number, places): the host function is np.partition (np.argpartition) with an axis and places"},
     {"host_reduceat", core_host_reduceat, METH_VARARGS, "host_reduceat(number, ufunc, dtype): the host function is reduceat by the ufunc's loop for this dtype, if that is found"},
     {"host_selection", core_host_selection, METH_VARARGS, "host_selection(positions, selected): the host functions that fill in where a mask is true, and the "
      "elements of a vector there"},

@@ -20,6 +20,10 @@ bool native_sort_fits(const HostCall *c, bool places);
 /* Makes it, for arrays that are not empty. */
 void native_sort_run(const HostCall *c, bool places, void *const *address);
 
+/* ---- native_order.c ---- */
+/* Makes any call of run_sort, run_argsort (places), run_partition or run_argpartition (places), holding the GIL; with an exception, maybe. */
+void native_order_run(const HostCall *c, bool partition, bool places, void *const *address);
+
 /* ---- native_bits.c ---- */
 /* Whether a call of run_pack or run_unpack of _np/library.py can be made, and making it. */
 bool native_bits_fits(const HostCall *c);

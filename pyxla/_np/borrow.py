@@ -61,11 +61,21 @@ def borrow(function, **own):
 
 
 for function in (np.trapezoid, np.polyval, np.unwrap, np.vander, np.corrcoef,
-                 np.apply_over_axes, np.fill_diagonal, np.logspace, np.sinc,
+                 np.apply_over_axes, np.logspace, np.sinc,
                  np.diag_indices_from, np.tril_indices_from, np.triu_indices_from):
     borrow(function)
 
-long_cross = own_code(np.cross)
+long_cross, fill_by_numpy = own_code(np.cross), own_code(np.fill_diagonal)
+
+
+@_core.implements(np.fill_diagonal)
+def fill_diagonal(a, val, wrap=False):
+    """At indices, in place; NumPy's code stores through the flattened array."""
+    usual = _core.is_tracer(a) and not _core.is_scalar_tracer(a) and a.ndim == 2 and a.dtype.kind in "fc" and type(val) in (int, float)
+    if not usual or wrap or any(map(_core.is_extent, a.shape)):
+        return fill_by_numpy(a, val, wrap)
+    i = _core.iota(min(a.shape))
+    a[i, i] = val
 
 
 @_core.implements(np.cross)

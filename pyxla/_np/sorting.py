@@ -28,17 +28,19 @@ run_sort = host(sort_into, lambda number: _core.host_sort(number, False))
 run_argsort = host(argsort_into, lambda number: _core.host_sort(number, True), c_order=True)
 
 
-@host
-def run_partition(results, x, axis, *kth):
+def partition_into(results, x, axis, *kth):
     results[0][...] = x
     results[0].partition(kth, axis)
+
+
+run_partition = host(partition_into, lambda number: _core.host_partition(number, False))
 
 
 def argpartition_into(results, x, axis, *kth):
     results[0][...] = np.argpartition(x, kth, axis)
 
 
-run_argpartition = host(argpartition_into, c_order=True)
+run_argpartition = host(argpartition_into, lambda number: _core.host_partition(number, True), c_order=True)
 
 
 @host

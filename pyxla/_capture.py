@@ -34,6 +34,7 @@ LIMIT = 20_000
 PLAIN = {OBJECT, GLOBAL, CELL, ATTRIBUTE, OWN, DICT, TYPE, CLASS, FUNCTION, ITEMS, NAMES}      # steps that tell all that the walk went by
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ufunc, type(Ellipsis), range, slice)
 NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace", "_thread._local")
+PARTIALS = (functools.partial, functools.partialmethod)
 METHODS = (types.FunctionType, staticmethod, classmethod)
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 MISSING = object()
@@ -265,7 +266,7 @@ def has_memory(value):
 
 def leads_on(value):
     """Whether there is more to a variable of an object of Python's own than what it is: what it calls, holds or keeps in memory."""
-    return isinstance(value, (Collection, types.FunctionType, types.MethodType, functools.partial)) or has_memory(value)
+    return isinstance(value, (Collection, types.FunctionType, types.MethodType, PARTIALS[0])) or has_memory(value)
 
 
 def own_dict(value):
@@ -339,7 +340,7 @@ class Walk:
         if isinstance(value, Iterator) and foreign_class(type(value)) and type(value) not in PROXIES:
             self.iterators += [value] if not isinstance(value, io.IOBase) or not value.closed and value.readable() else []
             return
-        if isinstance(value, (functools.partial, functools.partialmethod)):
+        if isinstance(value, PARTIALS):
             step = self.root(value) if step is None else step
             for name in ("func", "args", "keywords"):
                 part = getattr(value, name)
@@ -376,6 +377,8 @@ class Walk:
                 self.visit(None, os.environ)
         elif isinstance(value, type):
             self.named_things.append(value)
+            if getattr(value, "_is_protocol", False):                   # `isinstance` asks for its members
+                self.attributes |= {name for name in {**vars(value), **vars(value).get("__annotations__", {})} if name[:1] != "_"}
             if not foreign_class(value):
                 self.waiting.append((None, value))
         else:
@@ -455,7 +458,7 @@ class Walk:
 
     def getter(self, value):
         reduced = value.__reduce__()
-        first = reduced[0].args if isinstance(reduced[0], functools.partial) else ()
+        first = reduced[0].args if isinstance(reduced[0], PARTIALS) else ()
         names, rest = reduced[1], ()
         if isinstance(value, operator.methodcaller):
             names, rest = (*first, *reduced[1])[:1], (*first, *reduced[1])[1:]

@@ -274,6 +274,8 @@ import numpy as np; b = np.arange(6.0).reshape(2, 3) | x * (2 + np.isfortran(b))
 import numpy as np; a = [np.arange(3.0), np.arange(3.0)] | x * np.array(a)[0, 0] + x | a[0][0] = 5
 import zlib, numpy as np; a = np.arange(6.0) | x * zlib.crc32(a) | a[1] = 5
 import pickle, numpy as np; a = np.arange(6.0) | x * pickle.loads(pickle.dumps(a))[1] | a[1] = 5
+import typing; Q = typing.runtime_checkable(type('Q', (typing.Protocol,), {'go': len})); C = type('C', (), {}); c = C() | x * (2 if isinstance(c, Q) else 3) | C.go = len
+import functools | x * functools.partial(max, 3)(2) | functools.partial = lambda *a: lambda v: 9
 import bisect, numpy as np; a = np.arange(6.0) | x * bisect.bisect(a, 2.5) | a[:3] = -1, 2.6, 2.7
 """.strip().splitlines()
 

@@ -33,8 +33,8 @@ static int add_output(Trace *t, Id id)
 static void add_writebacks(Trace *t)
 {
     for (uint32_t k = 0; k < t->priv->leaves.len; k++) {
-        Tracer *x = (Tracer *)t->priv->leaves.at[k];
-        Cell *c = x && x->kind == TRACER_ARRAY ? x->cell : NULL;
+        PyObject *leaf = t->priv->leaves.at[k];         /* a tracer, or a truth value as it is */
+        Cell *c = leaf && is_tracer(leaf) && ((Tracer *)leaf)->kind == TRACER_ARRAY ? ((Tracer *)leaf)->cell : NULL;
         if (c && c->stored)
             t->inputs.at[c->input].stored = true;
         if (c && c->node != t->graph->inputs.at[c->input] && t->inputs.at[c->input].writeback < 0)

@@ -447,16 +447,16 @@ static PyObject *tracer_getattro(PyObject *self, PyObject *name)
         r = PyMethod_New(method, self);
     else if (!known && !special_name(name))
         r = number_attribute(x, name);
-    if (r || PyErr_Occurred()) {
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(trace);
-        return r;
-    }
-    PyErr_Restore(type, value, trace);
-    if (known && tracer_trace(x))
+    if (!r && !PyErr_Occurred() && known && tracer_trace(x))
         no_attribute(x, name);
-    return NULL;
+    if (!r && !PyErr_Occurred()) {
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return r;
 }
 
 /* ---- sequences ---- */

@@ -207,11 +207,13 @@ static PyObject *inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
 
 /* ---- comparisons ---- */
 
-/* An array compared with None or text, which no number equals. */
+/* An array (one without axes: a scalar, as ever) compared with None or text, which no number equals. */
 static PyObject *equal_nowhere(Tracer *x, bool value)
 {
     Trace *t = x->cell->trace;
     Py_DECREF(Py_NotImplemented);
+    if (!tracer_rank(x))
+        return tracer_result(t, graph_const(t->graph, DT_bool_, value), LAYOUT_C);
     return tracer_array(t, broadcast_to(t->graph, graph_const(t->graph, DT_bool_, value), tracer_shape(x), tracer_rank(x)), LAYOUT_C);
 }
 
@@ -275,12 +277,8 @@ PyObject *tracer_compare(PyObject *a, PyObject *b, int op)
         return scalar_operate((ScalarOp)(SCALAR_LT + op), a, b, NULL);
     PyObject *r = ordered(ufunc_binary(ufunc[op], a, b), a, b, op);
     bool never = r == Py_NotImplemented && (b == Py_None || PyUnicode_Check(b)) && (op == Py_EQ || op == Py_NE);
-    if (never && is_tracer(a) && ((Tracer *)a)->kind == TRACER_NUMPY_SCALAR && b != Py_None) {
-        Trace *t = ((Tracer *)a)->cell->trace;
-        Py_DECREF(r);
-        return tracer_result(t, graph_const(t->graph, DT_bool_, op == Py_NE), LAYOUT_C);
-    }
-    return never && is_tracer(a) && ((Tracer *)a)->kind == TRACER_ARRAY ? equal_nowhere((Tracer *)a, op == Py_NE) : r;
+    Tracer *x = never && is_tracer(a) && ((Tracer *)a)->kind != TRACER_PYTHON_SCALAR ? (Tracer *)a : NULL;
+    return x && (x->kind == TRACER_ARRAY || b != Py_None) ? equal_nowhere(x, op == Py_NE) : r;
 }
 
 /* ---- values ---- */

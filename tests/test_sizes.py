@@ -17,6 +17,7 @@ FORMS = [
     "np.where(x > 0)[0] * 2", "np.sort(x[x > 0])", "np.cumsum(x[x > 0])", "np.median(x[x > 0])", "x[x > -9].std()", "np.exp(x[x > -9]).max()",
     "x[x > -9].argmax()", "x[x > 1.5].max(initial=-3)", "x[x > 100].min(initial=2.5)", "(x[x > 0] > 0.5).any()", "x[x > 0].size", "x[x > 0].nbytes", "x[x > 0].size * 2 + 1", "x[x > 0].shape[0] / 4", "x[np.flatnonzero(x > 0)]",
     "np.extract(x > 0, x)", "x.compress(x > 0)", "np.where(x[x > 0] > 0.5, x[x > 0], 0)", "np.trim_zeros(np.where(x > 0.2, x, 0))",
+    "np.interp(x, np.flatnonzero(x > -9), x[x > -9])",
     "np.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: v * 2])", "np.piecewise(x, [x < 0], [1, 2])", "x[x > 0].reshape(-1, 1) * np.ones(3)",
     "x[x > 0].astype('float32') / x[x > 0].shape[0]", "(x > 0).nonzero()[0].shape[0] + x", "x[x > 0].copy() + x[x > 0]", "np.unique(x > 0)", "x[~np.isnan(x)].sum()",
     "x[:, None][x > 0]", "np.outer(x[x > 0], x[x > 0])", "x[x > 0][None, :] + x[x > 0][:, None]", "np.diff(x[x > 0])", "np.maximum(x, x[x > 0].size)", "np.where(x > 0, x[x > 0].size, x)", "np.full(3, x[x > 0].size)",

@@ -4,8 +4,8 @@ import functools
 import numpy as np
 
 from .. import _core
-from ._args import BOOL, FLOAT, array, axis_index, scalar
-from .extents import Number, as_value, greatest, least
+from ._args import BOOL, FLOAT, array, axis_index, is_none, scalar
+from .extents import Number, as_value, greatest, least, meets
 from .host import host, whole
 from .manip import ravel
 from .selection import search
@@ -119,10 +119,12 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     x, xp, fp = array(x), array(xp), array(fp)
     if xp.ndim != 1 or fp.ndim != 1:
         raise ValueError("Data points must be 1-D sequences" if period is not None else "object too deep for desired array")
-    if xp.shape != fp.shape:
+    if not meets(xp.shape[0], fp.shape[0]):
         raise ValueError("fp and xp are not of the same length.")
-    if not xp.size:
+    if is_none(xp.shape[0]):
         raise ValueError("array of sample points is empty")
+    if isinstance(xp.shape[0], Number):
+        _core.check(np.less(0, as_value(xp.shape[0])), "value", "array of sample points is empty; select at least one")
     rest = [left, right, period]
     given = sum(1 << k for k, v in enumerate(rest) if v is not None)
     inputs = [x, xp, fp, *(array(v) for v in rest if v is not None)]

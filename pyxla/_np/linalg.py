@@ -1,4 +1,6 @@
 """Products: everything comes down to `_core.dot` over batches of matrices, or to a sum of products."""
+import operator
+
 import numpy as np
 
 from .. import _core
@@ -154,6 +156,7 @@ def gufunc(name, signature_):
                                      f"(has {x.ndim}, gufunc core requires {core})")
             place = lambda r: r  # noqa: E731
             if axis is not None:
+                axis = operator.index(axis)
                 a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
                 place = (lambda r: moveaxis(r, -1, axis)) if keepdims else place
             if axes is not None:

@@ -20,7 +20,7 @@ LIMITS = (
     ("strided*", "shuffles: ten loads for two vectors of results"),
     ("transposed*", "tiles: each element is moved once more, through the first cache"),
     ("cumsum f64*", "the latency of an addition, two cycles: sums are made in order, as NumPy's"),
-    ("cumsum rows*", "eight loads and eight stores of single elements per step of eight rows: 8.8 cycles, a store a cycle"),
+    ("cumsum rows*", "48 shuffles, two a cycle, turn 64 elements in and out, since each row is added up in order"),
     ("var f32 2048x2048", "two passes over blocks in the first cache: the mean first, as NumPy's"),
     ("*softmax f?? 65536x64", "a row is a chain of 170 cycles (two joins, exp, division), of which the machine holds two or three"),
     ("*softmax*", "exp: 27 cycles per vector of latencies and ports where its instructions would take 16"),

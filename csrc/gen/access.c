@@ -588,6 +588,8 @@ static LLVMValueRef load_vector(Gen *g, Place *p)
 LLVMValueRef access_load(Gen *g, uint32_t access, uint32_t only, bool vector, int depth)
 {
     Place p;
+    LLVMValueRef turned;
+    if (vector && !only && squares_load(g, access, depth, &turned)) return turned;
     place_begin(g, &p, access, vector);
     if (only) p.only = vector ? val_lanes(g, only) : val_get(g, only);
     Moved m = scope_enter(g, depth, vector ? g->lanes : 0);
@@ -659,6 +661,7 @@ static void store_last(Gen *g, const Place *p, LLVMValueRef x, bool vector)
 void access_store(Gen *g, uint32_t access, uint32_t val)
 {
     Place p;
+    if (squares_store(g, access, val)) return;
     place_begin(g, &p, access, g->vec != 0);
     bool moves = p.moves || p.nvector, vector = g->vec && val_level(g, val).vector;
     LLVMValueRef x = moves ? val_lanes(g, val) : val_get(g, val);

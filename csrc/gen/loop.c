@@ -200,6 +200,7 @@ static void sequential_loop(Gen *g, const Stmt *s, LLVMValueRef n)
         return;
     }
     bool few = is_number(n) && number(n) <= UNROLLED && is_short(g, s);
+    if (!few && squares_loop(g, s, n, inner_body)) return;
     if (!few && sums_side_by_side(g, s, n, inner_body)) return;
     Restart sums = {.n = 0};
     sums_restart(g, &sums, s);

@@ -41,15 +41,21 @@ static LLVMValueRef at_tile(const Turn *t, LLVMValueRef m, LLVMValueRef n)
 }
 
 /* Rows r and r + bit: lanes with that bit of the first change places with lanes without it of the second. */
-static void exchange(const Turn *t, LLVMValueRef *row, int r, int bit)
+static void exchange(Gen *g, LLVMValueRef *row, int lanes, int r, int bit)
 {
     LLVMValueRef low[MAX_SQUARE], high[MAX_SQUARE], a = row[r], c = row[r + bit];
-    for (int k = 0; k < t->lanes; k++) {
-        low[k] = LLVMConstInt(t->g->i32, (uint64_t)(k & bit ? t->lanes + k - bit : k), 0);
-        high[k] = LLVMConstInt(t->g->i32, (uint64_t)(k & bit ? t->lanes + k : k + bit), 0);
+    for (int k = 0; k < lanes; k++) {
+        low[k] = LLVMConstInt(g->i32, (uint64_t)(k & bit ? lanes + k - bit : k), 0);
+        high[k] = LLVMConstInt(g->i32, (uint64_t)(k & bit ? lanes + k : k + bit), 0);
     }
-    row[r] = LLVMBuildShuffleVector(t->g->e.b, a, c, LLVMConstVector(low, (unsigned)t->lanes), "");
-    row[r + bit] = LLVMBuildShuffleVector(t->g->e.b, a, c, LLVMConstVector(high, (unsigned)t->lanes), "");
+    row[r] = LLVMBuildShuffleVector(g->e.b, a, c, LLVMConstVector(low, (unsigned)lanes), "");
+    row[r + bit] = LLVMBuildShuffleVector(g->e.b, a, c, LLVMConstVector(high, (unsigned)lanes), "");
+}
+
+void square_turn(Gen *g, LLVMValueRef *row, int lanes)
+{
+    for (int bit = 1; bit < lanes; bit *= 2)
+        for (int r = 0; r < lanes; r++) if (!(r & bit)) exchange(g, row, lanes, r, bit);
 }
 
 static void square(const Turn *t, LLVMValueRef m, LLVMValueRef n)
@@ -62,8 +68,7 @@ static void square(const Turn *t, LLVMValueRef m, LLVMValueRef n)
         if (t->from->streams) memory_prefetch(g, byte_offset(g, at, t->ahead), false);
         row[r] = memory_load(g, t->dt, at);
     }
-    for (int bit = 1; bit < t->lanes; bit *= 2)
-        for (int r = 0; r < t->lanes; r++) if (!(r & bit)) exchange(t, row, r, bit);
+    square_turn(g, row, t->lanes);
     at = at_tile(t, m, n);
     for (int r = 0; r < t->lanes; r++, at = byte_offset(g, at, t->by_m)) memory_store(g, t->dt, at, row[r]);
     g->e.lanes = 0;

@@ -37,6 +37,8 @@ enum { MAX_SCOPES = 4 * KERNEL_MAX_AXES + 12 };
  * in_order: an argmax that meets its elements in the order of their indices. same_count: moments whose lanes all count the same elements; v[0] is a scalar. */
 typedef struct { LLVMValueRef v[3], lanes[3]; bool vector, gathering, same_count, in_order, watched, tallied, in_spans; uint32_t counted; } StateCode;
 
+typedef struct Squares Squares;
+
 typedef struct {
     Emit e;
     const Kernel *k;
@@ -52,6 +54,7 @@ typedef struct {
     LLVMValueRef mask, active;                         /* its active lanes and their number (i64); NULL: all */
     uint32_t stamp;
     StateCode *state;
+    Squares *squares;                                  /* of the scan that we are in; NULL: none */
     bool once;                                         /* what is made now runs once for many runs of a copy of it: it asks for nothing ahead */
     bool vnni;                                         /* the code may add products of bytes by an instruction */
 } Gen;
@@ -117,6 +120,8 @@ LLVMValueRef field_load(Gen *g, uint32_t access, LLVMValueRef ptr, int field, in
 
 /* ---- transpose.c ---- */
 void transpose_emit(Gen *g, const Stmt *s);
+/* Turns a square of `lanes` vectors (a power of two, at most 16): element j of vector i becomes element i of vector j. */
+void square_turn(Gen *g, LLVMValueRef *row, int lanes);
 
 /* ---- loops (loop.c) ---- */
 /* Whether a statement of that kind with a == id stands in the FOR. */
@@ -172,6 +177,13 @@ typedef void (*LoopBody)(Gen *g, const Stmt *loop, LLVMValueRef var);
 void sums_in_pairs(Gen *g, const Stmt *loop, int64_t from, int64_t n, LoopBody body);
 /* Iterations 0 ... n - 1 of a sequential FOR that adds up floats; body makes one. False, and nothing is made: it adds up none, or too many at once. */
 bool sums_side_by_side(Gen *g, const Stmt *loop, LLVMValueRef n, LoopBody body);
+
+/* ---- squares (squares.c) ---- */
+/* Iterations 0 ... n - 1 of a scan over rows side by side, some at once; body makes one. False, and nothing is made: it is no such FOR. */
+bool squares_loop(Gen *g, const Stmt *loop, LLVMValueRef n, LoopBody body);
+/* What the current step loads in scope `depth`, and takes what it stores; false: it is no turned access of such a loop. */
+bool squares_load(Gen *g, uint32_t access, int depth, LLVMValueRef *out);
+bool squares_store(Gen *g, uint32_t access, uint32_t val);
 
 /* ---- reductions (reduce.c) ---- */
 void state_init(Gen *g, uint32_t state);

@@ -349,12 +349,58 @@ LLVMValueRef lanes_part(Gen *g, LLVMValueRef x, unsigned from, unsigned n)
     return LLVMBuildShuffleVector(g->e.b, x, x, LLVMConstVector(take, n), "");
 }
 
+/* The last additions of a sum round most. Those of the last four lanes are made in float64 for float32, and with their rounding errors for float64 if rows are long,
+ * which the schedule tells by the registers side by side. */
+enum { LAST_LANES = 4, LONG_ROW = 4 };
+
+static bool ends_wide(const Gen *g, const Stmt *loop, uint32_t state)
+{
+    return g->state[state].in_spans && g->k->states.at[state].dtype == DT_float32 && loop->lanes >= LAST_LANES;
+}
+
+static bool ends_exactly(const Gen *g, const Stmt *loop, uint32_t state)
+{
+    int64_t bytes = loop->lanes * (int64_t)dtype_info[DT_float64].bytes;
+    return g->state[state].in_spans && g->k->states.at[state].dtype == DT_float64 && bytes >= LONG_ROW * (int64_t)cpu_level_vector_bytes(g->e.level) && loop->lanes >= LAST_LANES;
+}
+
+/* a + b, and what was rounded away (Knuth). */
+static LLVMValueRef two_sum(Emit *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *error)
+{
+    LLVMValueRef s = v_fadd(e, a, b), back = v_fsub(e, s, a);
+    *error = v_fadd(e, v_fsub(e, a, v_fsub(e, s, back)), v_fsub(e, b, back));
+    return s;
+}
+
+/* The sum of four lanes, rounded once; what is not finite has no error. */
+static LLVMValueRef add_exactly(Gen *g, LLVMValueRef x)
+{
+    Emit *e = &g->e;
+    LLVMValueRef low, last;
+    e->lanes = LAST_LANES / 2;
+    x = two_sum(e, lanes_part(g, x, 0, 2), lanes_part(g, x, 2, 2), &low);
+    e->lanes = 0;
+    x = two_sum(e, lanes_part(g, x, 0, 1), lanes_part(g, x, 1, 1), &last);
+    LLVMValueRef sum = v_fadd(e, x, v_fadd(e, v_fadd(e, lanes_part(g, low, 0, 1), lanes_part(g, low, 1, 1)), last));
+    return v_select(e, v_fcmp(e, LLVMRealORD, sum, sum), sum, x);
+}
+
 static void gather_lanes(Gen *g, const Stmt *loop, uint32_t state)
 {
     StateCode *c = &g->state[state];
     State m = g->k->states.at[state];
     LLVMValueRef high[3];
+    bool wide = ends_wide(g, loop, state), exact = ends_exactly(g, loop, state);
     for (unsigned half = loop->lanes / 2; half; half /= 2) {
+        if (half == LAST_LANES / 2 && exact) {
+            c->lanes[0] = add_exactly(g, c->lanes[0]);
+            return;
+        }
+        if (half == LAST_LANES / 2 && wide) {
+            g->e.lanes = LAST_LANES;
+            m.dtype = DT_float64;
+            c->lanes[0] = LLVMBuildFPExt(g->e.b, c->lanes[0], v_type(&g->e, DT_float64), "");
+        }
         for (int i = 0; i < state_width(g, state); i++) {
             high[i] = lanes_part(g, c->lanes[i], half, half);
             c->lanes[i] = lanes_part(g, c->lanes[i], 0, half);
@@ -362,6 +408,7 @@ static void gather_lanes(Gen *g, const Stmt *loop, uint32_t state)
         g->e.lanes = half > 1 ? half : 0;
         combine(&g->e, m, c->lanes, high, c->lanes);
     }
+    if (wide) c->lanes[0] = LLVMBuildFPTrunc(g->e.b, c->lanes[0], v_scalar_type(&g->e, DT_float32), "");
 }
 
 static void gather_state(Gen *g, const Stmt *loop, uint32_t state)

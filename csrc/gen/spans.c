@@ -1,7 +1,7 @@
 /* Loops that add up floats, as accurately as pairwise summation does: in spans of iterations, whose sums are added up apart. Schedules give such a loop
  * some 64 iterations (SUM_TRIPS).
  *
- *   vector FORs       spans of eight, one after the other: the lanes are added up in halves after them
+ *   vector FORs       spans of eight, one after the other: the lanes are added up in halves after them, the last four more precisely (reduce.c)
  *   sequential FORs   have nothing but their iterations. The sums of up to eight spans are kept on the stack, to be added up in pairs at the end: loops
  *                     inside each other would hold more sums than there are registers. Short bodies go by two, of which the sum is made first */
 #include "gen/val.h"
@@ -254,7 +254,7 @@ static void add_heap(Gen *g, const Stack *s, LLVMValueRef count)
 static LLVMValueRef choose_count(Gen *g, LLVMValueRef units, LLVMValueRef *log)
 {
     LLVMBuilderRef b = g->e.b;
-    LLVMValueRef few = LLVMBuildICmp(b, LLVMIntSLT, units, int64_const(g, MANY), ""), most = int64_const(g, SPANS);
+    LLVMValueRef few = LLVMBuildICmp(b, LLVMIntSLE, units, int64_const(g, MANY), ""), most = int64_const(g, SPANS);
     LLVMValueRef spans = LLVMBuildLShr(b, units, LLVMBuildSelect(b, few, int64_const(g, 1), int64_const(g, 2), ""), "");
     spans = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, spans, most, ""), spans, most, "");
     LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->e.mod, LLVMLookupIntrinsicID("llvm.ctlz", 9), &g->i64, 1);

@@ -5,7 +5,8 @@
  * body instance in which it was made.
  *
  * Coordinates run one by one. Only reductions know of lanes: in a vector FOR coordinate i is combined into partial i mod lanes, and the
- * partials are merged by halving after the FOR, so a float sum has the order of vector code. */
+ * partials are merged by halving after the FOR. A kernel leaves open in which order a sum of floats is added up (code does it in spans, gen/spans.c); here
+ * such a state is in two numbers, so that what is read of it is as accurate as that of any good order. */
 #include <math.h>
 #include <string.h>
 #include "opt/kernel.h"
@@ -245,6 +246,8 @@ static void merge_sum2(Dtype t, Cell *s, int64_t hi, int64_t lo)
     s->w[1] = eval_elementwise(OP_add, t, t, s->w[1], lo, 0);
 }
 
+static bool is_float_sum(State m) { return m.monoid == MONOID_sum && dtype_info[m.dtype].kind == DKIND_FLOAT; }
+
 /* The greatest (least) value and its first index; the first NaN if there is one. */
 static void merge_arg(State m, Cell *s, int64_t value, int64_t index)
 {
@@ -271,7 +274,7 @@ static void merge_moments(Dtype t, Cell *s, double n2, double mean2, double m2)
 static void state_merge(State m, Cell *s, const Cell *x)
 {
     Dtype t = m.dtype;
-    if (m.monoid == MONOID_sum2)
+    if (m.monoid == MONOID_sum2 || is_float_sum(m))
         merge_sum2(t, s, x->w[0], x->w[1]);
     else if (m.monoid == MONOID_argmax || m.monoid == MONOID_argmin)
         merge_arg(m, s, x->w[0], x->w[1]);
@@ -418,12 +421,19 @@ static bool evaluate_parts(Interp *r, uint32_t id)
     return true;
 }
 
+static int64_t read_state(const Interp *r, const Val *v)
+{
+    State m = r->k->states.at[v->a];
+    const Cell *x = &r->states[v->a];
+    return is_float_sum(m) && x->w[1] ? eval_elementwise(OP_add, m.dtype, m.dtype, x->w[0], x->w[1], 0) : x->w[v->b];
+}
+
 static int64_t evaluate(const Interp *r, const Val *v)
 {
     switch ((ValKind)v->kind) {
     case VAL_LOAD: return v->b && !r->vals[v->b] ? 0 : load(r, v->a, address(r, v->a));
     case VAL_AXIS: return r->block[v->a] * axis_block(r, v->a) + r->within[v->a];
-    case VAL_STATE: return r->states[v->a].w[v->b];
+    case VAL_STATE: return read_state(r, v);
     case VAL_OP: {
         Dtype in = r->k->vals.at[v->op == OP_where ? v->b : v->a].dtype;
         return eval_elementwise(v->op, in, v->dtype, r->vals[v->a], r->vals[v->b], r->vals[v->c]);

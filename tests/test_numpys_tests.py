@@ -60,6 +60,7 @@ CALLS = [
     (lambda x: np.fft.rfftn(x, (10, 20), (0, 0)), X), (lambda x: np.fft.irfftn(x, (10, 20, 40), (0, 0, 1)), X), (lambda x: (x[0] == "a", x[0] != "a", x[0] == None, x == "a"), X[0]), (lambda x: (x == "a", x != None), np.array(1)),  # noqa: E711
     (lambda x: np.add(x, 1, where=[1, 0, 1], out=np.zeros(3)), X[:, 0]),
     (operator.imatmul, X, X[:2]), (operator.imatmul, X[0], X[:2]), (operator.imatmul, np.ones((2, 2, 2)), np.ones((2, 2))), (lambda i, x: i.choose(x, -x, x * 2), A % 3, X),
+    (lambda x: (np.percentile(x, []), np.quantile(x * 1.0, [], axis=0)), A),
     # numbers into integers
     *((stored, SMALL, v) for v in (np.float64(3.7), np.int64(-128), np.float32(127.5), np.array(300), np.uint8(127), -3.7)),
     (lambda a, v: stored(a, v, [0, 1]), SMALL, np.int64(300)), (lambda a, v: np.full(2, v, "i1") + a[:2], SMALL, np.int64(300)),

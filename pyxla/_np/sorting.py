@@ -283,7 +283,7 @@ MOST_QUANTILES = 7                                      # two places each, and t
 def linear_quantile(x, q, weak, axes):
     """NumPy's 'linear' quantiles over axes (None: all), those of q first, each between two elements of a partition. None: not here."""
     usual = x.dtype.kind in "iuf" and x.ndim and not any(map(_core.is_extent, x.shape)) and x.size
-    if not (OWN_DTYPE and usual) or q.dtype != FLOAT or q.size > MOST_QUANTILES or not np.all((q >= 0) & (q <= 1)):
+    if not (OWN_DTYPE and usual) or q.dtype != FLOAT or not 0 < q.size <= MOST_QUANTILES or not np.all((q >= 0) & (q <= 1)):
         return None
     axes = tuple(range(x.ndim)) if axes is None else axes
     if len(axes) != 1:

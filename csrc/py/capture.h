@@ -38,6 +38,7 @@ typedef struct { Step *at; int n; } Steps;
  * pyxla._capture.Walk, NULL: nothing that may be used so. */
 typedef struct Watched { PyObject *walk; Steps steps; } Watched;
 
+/* Gives it up; for the collector of cycles. */
 void watched_clear(Watched *w);
 int watched_traverse(const Watched *w, visitproc visit, void *arg);
 

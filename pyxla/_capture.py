@@ -50,7 +50,9 @@ PEEKS = {"gi_frame", "gi_yieldfrom", "gi_running", "getgeneratorstate", "getgene
          "__reduce__", "repr"}
 PASSING = {"modules", "stdin", "stdout", "stderr", "last_exc", "last_type", "last_value", "last_traceback"}
 LOOKS_UP_MODULES = {"modules", "import_module", "__import__"}
-MEMORY = {"nditer", "nested_iters", "as_ctypes", "__array_interface__", "__array_struct__"}
+MEMORY = {"nditer", "nested_iters", "as_ctypes", "__array_interface__", "__array_struct__", "matrix", "asmatrix", "bmat", "poly1d",
+          "recarray", "ma", "rec", "char", "strings"}
+COMPUTES = ("numpy.ma", "numpy.rec", "numpy.char", "numpy.strings", "numpy.matrixlib")         # with arrays of classes of their own
 DATA = (int, float, str, list, dict, tuple, type(None))
 CLASS_NAMES = {"__name__", "__qualname__", "__module__", "__doc__"}
 LOADS = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_ATTR", "LOAD_CONST",
@@ -729,7 +731,8 @@ class Walk:
             self.add(CLASS, step, MISSING, held)
         for iterator in self.iterators if PEEKS & (self.attributes | self.named) else ():
             self.probe(None, iterator, state_parts, ())
-        for array in self.arrays.values() if self.memory else ():
+        read = [v.__name__ for v in self.modules] + [str(v.__module__) for v in self.named_things]
+        for array in self.arrays.values() if self.memory or any(name.startswith(COMPUTES) for name in read) else ():
             self.probe(None, array, array_bytes, ())
         self.settings()
         for space, names in self.spaces.values():

@@ -2,6 +2,7 @@
 
 What they make is an array of the traced function, so that it can be written to. Calls from inside NumPy, from this package and from
 threads that do not trace go to NumPy itself."""
+import importlib
 import operator
 import sys
 import types
@@ -382,6 +383,13 @@ def _plain(name):
     return getattr(f, "_implementation", f)
 
 
+def _imports():
+    """Modules that are imported in a traced function make arrays of their own, not of the function: their names outlive it."""
+    f = importlib._bootstrap._find_and_load
+    original = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+    return f, f.__code__, _shim(lambda *args: _core.outside(original, *args))
+
+
 def _prepare():
     functions = {name: (_plain(name), _HERE.get(name) or same(name)) for name in _REDIRECTED} | _METHODS
     originals, shims = {}, {}
@@ -391,6 +399,7 @@ def _prepare():
         originals[name] = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
         originals[name].__kwdefaults__ = f.__kwdefaults__
         shims[name] = f, f.__code__, _shim(_redirect(originals[name], ours))
+    shims["import"] = _imports()
     _originals.update(originals)
     _shims.update(shims)                                    # whole or not at all: a signal may have come between
 

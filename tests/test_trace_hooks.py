@@ -92,3 +92,19 @@ def test_hooks_off():
     root = str(Path(pyxla.__file__).parent.parent)
     out = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYXLA_HOOKS": "0", "PYTHONPATH": root}, capture_output=True, text=True)
     assert out.stdout == "[2. 2. 2.]\nrefused\n", out.stderr
+
+
+def test_a_module_that_is_imported_in_a_traced_function_has_arrays_of_its_own(tmp_path, monkeypatch):
+    (tmp_path / "imported_in_a_trace.py").write_text("import numpy as np\nW = np.arange(4.0)\nONES = np.ones(4)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def f(x):
+        import imported_in_a_trace as module
+        return x * module.W + module.ONES
+
+    g = pyxla.jit(f)
+    np.testing.assert_array_equal(g(X), X * X + 1)
+    module = sys.modules["imported_in_a_trace"]
+    assert type(module.W) is type(module.ONES) is np.ndarray
+    module.W[1] = 7
+    np.testing.assert_array_equal(g(X), f(X))

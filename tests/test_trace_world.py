@@ -276,6 +276,9 @@ import zlib, numpy as np; a = np.arange(6.0) | x * zlib.crc32(a) | a[1] = 5
 import pickle, numpy as np; a = np.arange(6.0) | x * pickle.loads(pickle.dumps(a))[1] | a[1] = 5
 import typing; Q = typing.runtime_checkable(type('Q', (typing.Protocol,), {'go': len})); C = type('C', (), {}); c = C() | x * (2 if isinstance(c, Q) else 3) | C.go = len
 import functools | x * functools.partial(max, 3)(2) | functools.partial = lambda *a: lambda v: 9
+import numpy as np; a = np.arange(6.0) | x * np.poly1d(a)(1.0) + np.polynomial.Polynomial(a)(1.0) | a[1] = 9
+import numpy as np; a = np.arange(6.0) | x * np.ma.masked_less(a, 2).sum() + np.matrix(a)[0, 1] | a[5] = 9
+import numpy as np; a = np.arange(6.0) | x * len(np.char.mod('%d', a)[1]) | a[1] = 100
 import bisect, numpy as np; a = np.arange(6.0) | x * bisect.bisect(a, 2.5) | a[:3] = -1, 2.6, 2.7
 """.strip().splitlines()
 

@@ -13,18 +13,29 @@ static PyTypeObject *wrapper_type;        /* NULL: this Python's is not as expec
 static ternaryfunc original;
 
 /* The call as if no trace were running: other threads' traces are no concern, NumPy's arrays are nobody's. */
-static PyObject *call_outside(Trace *t, PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *call_outside(Trace *t, ternaryfunc call, PyObject *self, PyObject *args, PyObject *kwargs)
 {
     bool handled = t->priv->handler && t->priv->handler_before;
     Trace *was = trace_exchange(NULL);
     if (handled)
         Py_XDECREF(PyDataMem_SetHandler(t->priv->handler_before));
-    PyObject *r = original(self, args, kwargs), *type, *value, *where;
+    PyObject *r = call(self, args, kwargs), *type, *value, *where;
     PyErr_Fetch(&type, &value, &where);
     if (handled)
         Py_XDECREF(PyDataMem_SetHandler(t->priv->handler));
     PyErr_Restore(type, value, where);
     trace_exchange(was);
+    return r;
+}
+
+PyObject *core_outside(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Trace *t = trace_current();
+    if (PyTuple_GET_SIZE(args) < 1)
+        return PyErr_Format(PyExc_TypeError, "outside() needs a function");
+    PyObject *f = PyTuple_GET_ITEM(args, 0), *rest = PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args));
+    PyObject *r = !rest ? NULL : t ? call_outside(t, PyObject_Call, f, rest, NULL) : PyObject_Call(f, rest, NULL);
+    Py_XDECREF(rest);
     return r;
 }
 
@@ -63,7 +74,7 @@ static PyObject *cached_call(PyObject *self, PyObject *args, PyObject *kwargs)
     int ours = !t || caller_is_numpy() ? 0 : read_call(t, self, args, kwargs, &values, &named);
     if (ours <= 0)
         return ours < 0 ? NULL : original(self, args, kwargs);
-    PyObject *r = call_outside(t, self, values, named);
+    PyObject *r = call_outside(t, original, self, values, named);
     if (r && !guard_call(t, self, values, named, r))
         Py_CLEAR(r);
     Py_DECREF(values);

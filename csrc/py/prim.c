@@ -571,6 +571,7 @@ static PyObject *prim_elements_hash(PyObject *m, PyObject *o)
 }
 
 PyMethodDef prim_methods[] = {
+    {"outside", core_outside, METH_VARARGS, "outside(f, *args): f(*args) as if no function were traced"},
     FAST(cast, "cast(x, dtype[, True]): astype, or (True) the same bits as another dtype of the size"),
     FAST(full, "full(shape, dtype, value): a new array"),
     FAST(concatenate, "concatenate(list, axis): arrays of one dtype joined"),

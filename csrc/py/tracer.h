@@ -417,6 +417,7 @@ void world_hooks_init(void);
 void world_hooks_exchange(bool ours);
 
 /* ---- adopt.c: arrays that existed before the trace become inputs wherever user code reads their elements ---- */
+PyObject *core_outside(PyObject *module, PyObject *args);         /* cached.c: _core.outside(f, *args) */
 bool adopt_init(void);
 void adopt_exchange(bool ours);
 bool adopt_begin(Trace *t);       /* false with an exception */

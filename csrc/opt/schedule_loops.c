@@ -5,7 +5,7 @@ enum {
     MANY_POINTS = 8192,          /* for longer code */
     MANY_LANES = 512,            /* along the vector loop, for many at once */
     COLUMN_STATES = 16,          /* vectors of states, by columns; twice as many of a single argmax from afar, where there are 32 registers */
-    LONG_SUM = 256,              /* elements of a row of float64 whose last lanes are added up exactly (gen/reduce.c): where there are four registers of them */
+    LONG_ROW = 1024, LONG_SUM = 256,    /* elements of a row that takes many registers; of float64 that is added up, the last lanes exactly then (gen/reduce.c) */
     LEAST_SUMS = 8,              /* of a row of floats side by side, as NumPy has them */
     MANY_ROWS = 4,               /* vectors of short rows */
     SCAN_ROWS = 8,               /* rows scanned side by side: more lines of memory than this evict each other where rows lie a power of two apart */
@@ -270,9 +270,9 @@ int choose_lanes(const Lower *l, bool rows)
     if (columns && most >= 4 * native) return floor_pow2(most < KERNEL_MAX_LANES ? most : KERNEL_MAX_LANES, native * column_vectors(l));
     int times = registers(l);
     if (l->survey->chain > 2) times = 4;                       /* a binary search: the loads wait for each other, other lanes do not */
-    if (rows && l->survey->ops <= 30 && extent >= 1024) times = l->survey->ops <= 8 && only_sum(l) ? 8 : 4;    /* short chains of additions round less */
-    if (rows && adds_floats(l) && extent >= 2 * LEAST_SUMS && native * times < LEAST_SUMS) times = LEAST_SUMS / native;
-    if (rows && adds_floats(l) && l->survey->widest == DT_float64 && extent >= LONG_SUM && times < 4 && l->survey->ops <= 60) times = 4;
+    int64_t long_row = adds_floats(l) && l->survey->widest == DT_float64 ? LONG_SUM : LONG_ROW;
+    if (rows && l->survey->ops <= 30 && extent >= long_row) times = l->survey->ops <= 8 && only_sum(l) ? 8 : 4;    /* short chains of additions round less */
+    if (rows && adds_floats(l) && native * times < LEAST_SUMS) times = LEAST_SUMS / native;
     int lanes = native * times;
     return lanes > 128 ? 128 : lanes;
 }

@@ -115,6 +115,14 @@ def test_numbers_that_are_no_integers_of_the_dtype(f):
         check_error(f, SMALL, v)
 
 
+@pytest.mark.parametrize("at", [0, slice(1, 3), ...])
+def test_scalars_are_cast_to_unsigned_integers(at):
+    """And what is stored into signed ones is checked: as NumPy has it."""
+    for v in (np.int64(300), np.int8(-1), np.uint64(2**40), np.float32(77.7)):
+        for dtype in ("u1", "u2", "u4", "u8"):
+            check(lambda a, v: stored(a, v, at), np.zeros(4, dtype), v)
+
+
 @pytest.mark.parametrize("at", [[0, 1], np.array([True, False, True])])
 def test_python_numbers_at_places(at):
     check_error(lambda a, v: stored(a, v, at), SMALL, np.nan)

@@ -1,5 +1,5 @@
 /* Numbers stored as elements of integer arrays: NumPy takes them by Python's int(), so NaN, infinities and what the dtype does not hold are exceptions.
- * (Arrays are cast: what is out of bounds wraps.) */
+ * (Arrays are cast: what is out of bounds wraps; so are NumPy's scalars stored into unsigned integers.) */
 #include "py/tracer.h"
 #include <math.h>
 
@@ -61,7 +61,7 @@ static bool check_one(Trace *t, PyObject *value, Dtype dtype)
     bool number = is_tracer(value) ? ((Tracer *)value)->kind != TRACER_ARRAY : PyArray_IsScalar(value, Generic);
     if (PyLong_CheckExact(value) || PyFloat_CheckExact(value))
         return made(t, number_node(t, value, dtype));
-    if (!number)
+    if (!number || (dtype_info[dtype].kind == DKIND_UINT && !(is_tracer(value) && ((Tracer *)value)->kind == TRACER_PYTHON_SCALAR)))
         return true;
     if (!operand_read(t, value, &x, false))
         return false;

@@ -439,7 +439,10 @@ static bool varies(Survey *v, uint32_t val)
     case VAL_NONE:
     case VAL_CONST:
     case VAL_WORD: break;
-    case VAL_LOAD: r = access_varies(v, x->a, false) | (x->b && varies(v, x->b)); break;
+    case VAL_LOAD:
+        r = access_varies(v, x->a, false);
+        r |= x->b && varies(v, x->b);
+        break;
     case VAL_AXIS: r = v->loop->axis == x->a; break;
     case VAL_STATE: r = for_contains(v->g, v->loop, STMT_INIT, x->a); break;
     case VAL_OP:

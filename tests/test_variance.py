@@ -123,3 +123,14 @@ def test_variance_down_columns_that_are_not_finite():
         want = x.var(0)
     got = pyxla.jit(lambda x: x.var(0))(x)
     assert np.allclose(got[:5], want[:5], rtol=1e-13, equal_nan=True) and got[5] == 0          # (NumPy's mean is rounded)
+
+
+@pytest.mark.parametrize("f", [lambda x: x.var(), lambda x: (x.std(ddof=1), x.mean())])
+def test_lengths_share_kernels(f):
+    """Of arrays that the second cache does not hold, too: block lengths and numbers of blocks are arguments of the kernels."""
+    g = pyxla.jit(f)
+    for n in range(400_000, 500_000, 2_500):
+        x = np.arange(n) % 7.0
+        np.testing.assert_allclose(g(x), f(x), rtol=1e-12)
+    launches = len(g.lower(x).compile().launches)
+    assert launches <= g.cache_info().compiled <= 4 * launches

@@ -329,8 +329,16 @@ static Id below_views(const Graph *g, Id id)
 
 static bool is_sum(const Graph *g, Id id) { return op_info[node_at(g, below_views(g, id))->op].kind == KIND_REDUCE; }
 
-/* The operand of a division (or of a multiplication by a power of two, which is one) that may well be a number of elements: a kernel then serves all
- * of them. It knows halves of what is no sum. -1: there is none; *x is the divisor. */
+/* Whether a kernel serves all numbers that something is divided by: a number of elements, but halves of what is no sum, or any that leaves a division one;
+ * a sum may be multiplied by a power of two, too. */
+static bool serves_all(double x, bool divides, bool sum)
+{
+    if (!(x > 0 && x < 0x1p1000)) return false;
+    bool whole = x == rint(x);
+    return whole ? x > (sum ? 1 : 2) && x < 0x1p53 : divides || sum;
+}
+
+/* The operand of a division (or of a multiplication by a power of two, which is one) that is no constant of the kernel. -1: there is none; *x is the divisor. */
 static int find_count(const Graph *g, Id id, double *x)
 {
     const Node *n = node_at(g, id);
@@ -343,7 +351,7 @@ static int find_count(const Graph *g, Id id, double *x)
         *x = float_value(n->dtype, bits);
         if (!divides && frexp(*x, &exponent) != 0.5) continue;
         if (!divides) *x = 1 / *x;
-        if (*x > (is_sum(g, node_in(g, id)[1 - i]) ? 1 : 2) && *x < 0x1p53 && *x == rint(*x)) return i;
+        if (serves_all(*x, divides, is_sum(g, node_in(g, id)[1 - i]))) return i;
     }
     return -1;
 }

@@ -161,7 +161,8 @@ static Id over_blocks(Graph *g, const Blocks *b, Id x) { return b->over ? graph_
 
 static Id plus(Graph *g, Id a, Id b) { return a ? graph_binary(g, OP_add, a, b) : b; }
 
-static Id times(Graph *g, Id a, double x) { return a ? graph_binary(g, OP_multiply, a, wide_number(g, a, x)) : 0; }
+/* A sum over blocks times x: divided, for a kernel serves all divisors. */
+static Id times(Graph *g, Id a, double x) { return a ? graph_binary(g, OP_divide, a, wide_number(g, a, 1 / x)) : 0; }
 
 /* P of each result, seen in the shape of the blocks. */
 static Id pivot_of(Graph *g, Id pivot, const Blocks *b)
@@ -184,13 +185,13 @@ static Id var_in_blocks(Graph *g, Id x, uint64_t axes, double ddof, const Target
     for (int i = 0; i < parts; i++) {
         b[i] = block_moments(g, x, &c, i);
         if (!b[i].q) return 0;
-        mean = plus(g, mean, over_blocks(g, &b[i], times(g, b[i].h, b[i].n / c.count)));
+        mean = plus(g, mean, times(g, over_blocks(g, &b[i], b[i].h), b[i].n / c.count));
     }
     for (int i = 0; i < parts; i++) {
-        Id e = graph_binary(g, OP_subtract, b[i].h, pivot_of(g, mean, &b[i])), ne = times(g, e, b[i].n);
-        Id cross = graph_binary(g, OP_multiply, e, graph_binary(g, OP_add, graph_binary(g, OP_add, b[i].r, b[i].r), ne));
-        s1 = plus(g, s1, over_blocks(g, &b[i], graph_binary(g, OP_add, b[i].r, ne)));
-        s2 = plus(g, s2, over_blocks(g, &b[i], graph_binary(g, OP_add, b[i].q, cross)));
+        Id e = graph_binary(g, OP_subtract, b[i].h, pivot_of(g, mean, &b[i])), er = graph_binary(g, OP_multiply, e, b[i].r);
+        Id own = over_blocks(g, &b[i], graph_binary(g, OP_add, b[i].q, graph_binary(g, OP_add, er, er)));
+        s1 = plus(g, plus(g, s1, over_blocks(g, &b[i], b[i].r)), times(g, over_blocks(g, &b[i], e), b[i].n));
+        s2 = plus(g, plus(g, s2, own), times(g, over_blocks(g, &b[i], graph_binary(g, OP_multiply, e, e)), b[i].n));
     }
     if (!s2) return 0;
     Id m2 = graph_binary(g, OP_subtract, s2, times(g, graph_binary(g, OP_multiply, s1, s1), 1 / c.count));

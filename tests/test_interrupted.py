@@ -263,7 +263,7 @@ def test_numbers_of_threads_that_are_none(value):
 def test_a_subinterpreter_is_refused():
     interpreters = pytest.importorskip("_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters")
     other = interpreters.create()
-    code = "ok = False\ntry:\n    import pyxla\nexcept ImportError as e:\n    ok = 'subinterpreter' in str(e)\nassert ok"
+    code = f"import sys\nsys.path[:] = {sys.path!r}\nok = False\ntry:\n    import pyxla\nexcept ImportError as e:\n    ok = 'subinterpreter' in str(e)\nassert ok"
     problem = interpreters.run_string(other, code)
     interpreters.destroy(other)
     assert not problem

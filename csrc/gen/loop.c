@@ -472,7 +472,7 @@ static Survey survey_body(Gen *g, const Stmt *loop)
     return v;
 }
 
-/* Whether the access is one load in the vector FOR that we are in, under its mask if it has one. */
+/* Whether the access is one load in the vector FOR that we are in. (Of a rest under a mask the same is said: sums are split alike in both.) */
 static bool is_plain_load(Gen *g, const Access *x)
 {
     bool literal;
@@ -480,7 +480,7 @@ static bool is_plain_load(Gen *g, const Access *x)
     if (x->nindex) return false;
     if (!g->vec || !access_moves(g, x, g->scope[g->vec].loop)) return true;
     access_stride(g, x, g->scope[g->vec].loop, &literal, &bytes);
-    return literal && bytes == size && (!g->mask || target_mask(g->e.level, (int)size));
+    return literal && bytes == size;
 }
 
 int body_cost(Gen *g, const Stmt *loop)

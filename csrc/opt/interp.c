@@ -33,6 +33,7 @@ typedef struct {
     VEC(Laned) laned;
     Known *known;                                           /* of values */
     uint32_t *init, *laned_in;                              /* of states: last INIT; the vector FOR that it was listed for, + 1 */
+    uint32_t *running;                                      /* whether it is read in the FOR that reduces it: a scan, which rounds each time */
     int64_t within[KERNEL_MAX_AXES], block[KERNEL_MAX_AXES];  /* 0 where the axis does not run */
     bool in_block[KERNEL_MAX_AXES];
     uint32_t lane;
@@ -291,7 +292,10 @@ static void run_reduce(Interp *r, const Stmt *s, bool laned)
     Cell x = { { r->vals[s->b], s->c ? r->vals[s->c] : 0, s->d ? r->vals[s->d] : 0 } };
     if (m.monoid == MONOID_moments && !s->c)
         x = (Cell){ { float_bits(m.dtype, 1), r->vals[s->b], isfinite(float_value(m.dtype, r->vals[s->b])) ? 0 : float_bits(m.dtype, NAN) } };
-    state_merge(m, cell, &x);
+    if (r->running[s->a] && m.monoid == MONOID_sum)
+        cell->w[0] = eval_elementwise(OP_add, m.dtype, m.dtype, cell->w[0], x.w[0], 0);
+    else
+        state_merge(m, cell, &x);
 }
 
 static void lanes_open(Interp *r, const Stmt *s, uint32_t first)
@@ -613,6 +617,26 @@ static void prepare_body(Interp *r, uint32_t first, uint32_t end, uint32_t vecto
     }
 }
 
+static bool reads_state(const Interp *r, uint32_t first, uint32_t end, uint32_t state)
+{
+    for (uint32_t i = first; i < end; i++)
+        for (uint32_t j = 0; j < r->work[i].count; j++) {
+            const Val *v = &r->k->vals.at[r->list.at[r->work[i].first + j]];
+            if (v->kind == VAL_STATE && v->a == state)
+                return true;
+        }
+    return false;
+}
+
+static void find_running(Interp *r)
+{
+    const Kernel *k = r->k;
+    for (uint32_t f = 0; f < k->stmts.len; f++)
+        for (uint32_t i = f + 1; k->stmts.at[f].kind == STMT_FOR && i < k->stmts.at[f].end; i = k->stmts.at[i].end)
+            if (k->stmts.at[i].kind == STMT_REDUCE && reads_state(r, f + 1, k->stmts.at[f].end, k->stmts.at[i].a))
+                r->running[k->stmts.at[i].a] = 1;
+}
+
 /* Partials for each state that is ever reduced in lanes. */
 static void prepare_lanes(Interp *r)
 {
@@ -633,12 +657,13 @@ static bool prepare(Interp *r)
     r->known = arena_alloc(r->arena, k->vals.len * sizeof *r->known);
     r->work = arena_alloc(r->arena, (k->stmts.len + 1) * sizeof *r->work);
     r->states = arena_alloc(r->arena, (k->states.len + 1) * sizeof *r->states);
-    uint32_t *words = arena_alloc(r->arena, (k->states.len + 1) * 3 * sizeof *words);
+    uint32_t *words = arena_alloc(r->arena, (k->states.len + 1) * 4 * sizeof *words);
     if (arena_err(r->arena)->kind != ERR_NONE)
         return false;
     r->init = words;
     r->laned_in = words + k->states.len;
     r->lanes_at = words + 2 * k->states.len;
+    r->running = words + 3 * k->states.len;
     for (uint32_t i = 0; i < k->accesses.len; i++)
         place_access(r, &k->accesses.at[i], &r->places[i]);
     for (uint32_t i = 1; i < k->vals.len; i++)
@@ -647,6 +672,9 @@ static bool prepare(Interp *r)
         else if (k->vals.at[i].kind == VAL_WORD)
             r->vals[i] = r->args[k->vals.at[i].a];
     prepare_body(r, 0, k->stmts.len, 0);
+    if (arena_err(r->arena)->kind != ERR_NONE)
+        return false;
+    find_running(r);
     prepare_lanes(r);
     return arena_err(r->arena)->kind == ERR_NONE;
 }

@@ -97,13 +97,13 @@ static PyObject *op_matmul(PyObject *a, PyObject *b)
     return r;
 }
 
-/* Whether a @= b gives what a can hold as it is: nothing is broadcast. */
+/* Whether a @= b gives what a can hold as it is: nothing is broadcast. (The store looks at extents of the run.) */
 static bool same_shape(Tracer *a, Tracer *r, Id b)
 {
     const Graph *g = a->cell->trace->graph;
     bool fits = tracer_rank(r) == tracer_rank(a);
     for (int k = 0; fits && k < tracer_rank(a); k++)
-        fits = dim_eq(g, tracer_shape(r)[k], tracer_shape(a)[k]);
+        fits = tracer_shape(r)[k] < 0 || tracer_shape(a)[k] < 0 || dim_eq(g, tracer_shape(r)[k], tracer_shape(a)[k]);
     if (b && node_at(g, b)->rank < 2)
         PyErr_SetString(PyExc_ValueError, "inplace matrix multiplication requires the first operand to have at least one and the second at least two dimensions.");
     else if (!fits)

@@ -5,16 +5,13 @@ again (`--again` times), since a slow minute is no slow kernel; the best ratio c
 third on.
 """
 
-import argparse
 import ast
 import fnmatch
 import json
-import os
 import sys
 from pathlib import Path
 
-from benchmarks.products import ONE
-from benchmarks.ufuncs import line, measured, show
+from benchmarks.ufuncs import line, measured, on_one_core, show, sweep_parser
 
 LINES = Path(__file__).with_suffix(".txt")
 SIZES = {"8": 8, "1k": 1000, "100k": 100_000, "1M": 1_000_000}
@@ -65,25 +62,12 @@ def chosen(options, np):
             yield size, text, f, [a[k].copy(order="K") if isinstance(a[k], np.ndarray) else a[k] for k in used]
 
 
-def parse(argv):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.lines", description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="*", metavar="PATTERN", help="lines that match one")
+def main(argv):
+    parser = sweep_parser("lines", __doc__)
     parser.add_argument("--size", nargs="*", choices=SIZES, default=["1k", "100k"])
     parser.add_argument("--part", default="1/1", metavar="K/N")
-    parser.add_argument("--seconds", type=float, default=0.01, help="per contender and row")
-    parser.add_argument("--below", type=float, default=0.95)
-    parser.add_argument("--again", type=int, default=2)
-    parser.add_argument("--all", action="store_true", help="print every row, not only those below")
-    parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
-    parser.add_argument("--json", metavar="FILE", help="append the rows, one a line")
-    return parser.parse_args(argv)
-
-
-def main(argv):
-    options = parse(argv)
-    if os.environ.get("PYXLA_NUM_THREADS") != "1":  # NumPy must not be there yet
-        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.lines", *argv], os.environ | ONE)
-    os.sched_setaffinity(0, {options.core})
+    options = parser.parse_args(argv)
+    on_one_core("lines", argv, options.core)
     import numpy as np
 
     import pyxla

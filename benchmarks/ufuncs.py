@@ -177,27 +177,34 @@ def line(r):
     return f"{r['name']:34}{r['size']:>5}{r['us']:12.2f}{r['numpy_us']:12.2f}{r['ratio']:7.2f}"
 
 
-def parse(argv):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ufuncs", description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", choices=[*TABLES, []], help=f"of {', '.join(TABLES)}; all without")
-    parser.add_argument("--only", nargs="*", metavar="PATTERN", help="rows whose name matches one")
-    parser.add_argument("--dtype", nargs="*", choices=DTYPES)
-    parser.add_argument("--size", nargs="*", choices=SIZES)
+def sweep_parser(name, doc):
+    """The arguments of a program that compares many rows with NumPy."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=doc.splitlines()[0])
+    parser.add_argument("--only", nargs="*", metavar="PATTERN", help="rows that match one")
     parser.add_argument("--seconds", type=float, default=0.01, help="per contender and row")
-    parser.add_argument("--below", type=float, default=0.95)
-    parser.add_argument("--again", type=int, default=2)
-    parser.add_argument("--more", action="store_true", help="other layouts")
-    parser.add_argument("--all", action="store_true", help="print every row, not only those slower than NumPy")
+    parser.add_argument("--below", type=float, default=0.95, help="what is less of NumPy's speed is measured again")
+    parser.add_argument("--again", type=int, default=2, help="so many times")
+    parser.add_argument("--all", action="store_true", help="print every row, not only those below")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
     parser.add_argument("--json", metavar="FILE", help="append the rows, one a line")
-    return parser.parse_args(argv)
+    return parser
+
+
+def on_one_core(name, argv, core):
+    """One thread on one core; the process begins again, since NumPy must not be there yet."""
+    if os.environ.get("PYXLA_NUM_THREADS") != "1":
+        os.execve(sys.executable, [sys.executable, "-m", f"benchmarks.{name}", *argv], os.environ | ONE)
+    os.sched_setaffinity(0, {core})
 
 
 def main(argv):
-    options = parse(argv)
-    if os.environ.get("PYXLA_NUM_THREADS") != "1":  # NumPy must not be there yet
-        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.ufuncs", *argv], os.environ | ONE)
-    os.sched_setaffinity(0, {options.core})
+    parser = sweep_parser("ufuncs", __doc__)
+    parser.add_argument("tables", nargs="*", choices=[*TABLES, []], help=f"of {', '.join(TABLES)}; all without")
+    parser.add_argument("--dtype", nargs="*", choices=DTYPES)
+    parser.add_argument("--size", nargs="*", choices=SIZES)
+    parser.add_argument("--more", action="store_true", help="other layouts")
+    options = parser.parse_args(argv)
+    on_one_core("ufuncs", argv, options.core)
     import numpy as np
 
     import pyxla

@@ -7,11 +7,10 @@ third on.
 
 import ast
 import fnmatch
-import json
 import sys
 from pathlib import Path
 
-from benchmarks.ufuncs import line, measured, on_one_core, show, sweep_parser
+from benchmarks.ufuncs import keep, measured, note, on_one_core, show, sweep_parser
 
 LINES = Path(__file__).with_suffix(".txt")
 SIZES = {"8": 8, "1k": 1000, "100k": 100_000, "1M": 1_000_000}
@@ -82,13 +81,9 @@ def main(argv):
         except Exception as e:  # of NumPy, or a refusal
             print(f"{text:44}{size:>5} {type(e).__name__}: {str(e).splitlines()[0][:90]}")
             continue
-        rows.append({"name": text, "size": size, "us": 1e6 * mine, "numpy_us": 1e6 * numpys, "ratio": numpys / mine})
-        if options.all or rows[-1]["ratio"] < options.below:
-            print(line(rows[-1]), flush=True)
+        note(options, rows, text, size, mine, numpys)
     show(rows)
-    if options.json:
-        with open(options.json, "a") as out:
-            out.writelines(json.dumps(r) + "\n" for r in rows)
+    keep(options, rows)
 
 
 if __name__ == "__main__":

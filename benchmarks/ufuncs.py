@@ -197,6 +197,19 @@ def on_one_core(name, argv, core):
     os.sched_setaffinity(0, {core})
 
 
+def note(options, rows, name, size, mine, numpys):
+    """One more row, printed if it is asked for."""
+    rows.append({"name": name, "size": size, "us": 1e6 * mine, "numpy_us": 1e6 * numpys, "ratio": numpys / mine})
+    if options.all or rows[-1]["ratio"] < options.below:
+        print(line(rows[-1]), flush=True)
+
+
+def keep(options, rows):
+    if options.json:
+        with open(options.json, "a") as out:
+            out.writelines(json.dumps(r) + "\n" for r in rows)
+
+
 def main(argv):
     parser = sweep_parser("ufuncs", __doc__)
     parser.add_argument("tables", nargs="*", choices=[*TABLES, []], help=f"of {', '.join(TABLES)}; all without")
@@ -215,13 +228,9 @@ def main(argv):
     for size, name, f, args in chosen(options, np):
         compiled = pyxla.jit(f)
         mine, numpys = measured(options, [lambda: compiled(*args), lambda: f(*args)])
-        rows.append({"name": name, "size": size, "us": 1e6 * mine, "numpy_us": 1e6 * numpys, "ratio": numpys / mine})
-        if options.all or rows[-1]["ratio"] < options.below:
-            print(line(rows[-1]), flush=True)
+        note(options, rows, name, size, mine, numpys)
     show(rows)
-    if options.json:
-        with open(options.json, "a") as out:
-            out.writelines(json.dumps(r) + "\n" for r in rows)
+    keep(options, rows)
 
 
 if __name__ == "__main__":

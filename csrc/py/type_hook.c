@@ -4,6 +4,7 @@
  * The slot by which `type` is called is exchanged, as in hooks.c. From 3.11 on Python replaces a call of `type` that ran a few times by an
  * instruction that calls nobody; it does so for immutable types alone, so `type` is none while a trace runs, and pyxla/_capture.py
  * gives functions in which it was done before their code anew. */
+#include "py/error.h"
 #include "py/tracer.h"
 
 static vectorcallfunc original;           /* NULL: this Python's is not as expected */
@@ -15,14 +16,14 @@ static bool users_code(void)
     PyObject *globals = PyEval_GetGlobals(), *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
     const char *s = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
     if (!s) {
-        PyErr_Clear();
+        error_drop();
         return true;
     }
     PyObject *top = PyUnicode_FromStringAndSize(s, (Py_ssize_t)strcspn(s, "."));
     int own = top ? PySet_Contains(own_modules, top) : -1;
     Py_XDECREF(top);
     if (own < 0)
-        PyErr_Clear();
+        error_drop();
     return own == 0;
 }
 

@@ -193,6 +193,43 @@ for k in range(9):
     assert status == 0, (k, status)
 """
 
+# What a signal's handler raises while an operation is put into words, in the main thread and, by class alone, in another one; a process
+# started in a shell's background ignores SIGINT.
+RAISED = """
+import ctypes, signal, threading, numpy as np, pyxla, pyxla._errors
+X = np.array([3.0, 1.0, 2.0])
+class Late(Exception):
+    pass
+def alarm(*_): raise raised
+def asynchronous(): ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(threading.get_ident()), ctypes.py_object(type(raised)))
+def in_words(operation=None):
+    global count
+    count += 1
+    if count == 1: arrives()
+    return here(operation)
+pyxla._errors.here, here = in_words, pyxla._errors.here
+def run():
+    global count
+    count = 0
+    f = pyxla.jit(fn)
+    try:
+        f(X)
+        for _ in range(100): pass
+        lost.append(raised)
+    except type(raised) as e: assert e is raised or arrives is asynchronous
+    assert count and (f(X) == fn(X)).all(), count
+def fn(x): return np.linalg.inv(np.diag(np.sort(x))) + x.take([0, 1, 2])
+lost = []
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGALRM, alarm)
+for raised in (KeyboardInterrupt("now"), SystemExit(3), Late("too", "late")):
+    arrives = lambda: signal.raise_signal(signal.SIGALRM)
+    run()
+    arrives = asynchronous
+    t = threading.Thread(target=run); t.start(); t.join()
+assert not lost, lost
+"""
+
 FORKS = """
 import os, signal, numpy as np, pyxla
 X, home = np.arange(4.0), os.getpid()
@@ -239,7 +276,7 @@ END
 """
 
 
-@pytest.mark.parametrize("code", [FIRST, FORKS], ids=["an interrupted first call", "forks in a trace and in children"])
+@pytest.mark.parametrize("code", [FIRST, RAISED, FORKS], ids=["an interrupted first call", "what a handler raises", "forks in a trace and in children"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_processes(code):
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=300)

@@ -1,5 +1,7 @@
 #include "py/error.h"
 #include "py/state.h"
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define ERROR_DOC "Base class of pyxla's own errors."
 #define TRACE_DOC "The function cannot be traced: it asks for a value that is known only when the compiled code runs, or breaks a limit."
@@ -65,12 +67,35 @@ void error_raise_at(PyObject *cls, const char *message, const Trace *t, uint32_t
     Py_XDECREF(function);
 }
 
+static int raise_again(void *exception)
+{
+    PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_DECREF(exception);
+    return -1;
+}
+
+/* By the interpreter's main thread between two instructions; another thread is told the class alone. */
+void error_later(void)
+{
+    PyObject *type, *value, *where;
+    PyErr_Fetch(&type, &value, &where);
+    PyErr_NormalizeException(&type, &value, &where);
+    bool no_memory = PyErr_GivenExceptionMatches(type, PyExc_MemoryError) || PyErr_GivenExceptionMatches(type, PyExc_SystemError);
+    bool again = type && !no_memory, main_thread = syscall(SYS_gettid) == getpid();
+    if (again && value && main_thread && Py_AddPendingCall(raise_again, value) == 0)
+        value = NULL;
+    else if (again)
+        PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), type);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(where);
+}
+
 void error_drop(void)
 {
-    bool interrupt = PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        error_later();
     PyErr_Clear();
-    if (interrupt)
-        PyErr_SetInterrupt();
 }
 
 PyObject *error_raise(const Err *err, const Trace *t)

@@ -3,8 +3,11 @@
 #include "py/trace.h"
 #include "opt/plan.h"
 
-/* Clears the pending exception, if there is one, but keeps ^C: a KeyboardInterrupt comes again. */
+/* Clears the pending exception, if there is one; what is no Exception (a KeyboardInterrupt, SystemExit) is raised again later. */
 void error_drop(void);
+/* Clears the pending exception, if there is one, which is raised again by the next Python instructions of this thread: where only code of
+ * our own ran it is a signal handler's (a timeout). A MemoryError, or the SystemError that some Pythons make of it, is dropped. */
+void error_later(void);
 /* Makes the classes and adds them to the module; false with an exception. */
 bool error_module_init(PyObject *module);
 /* The exception class of an error kind; borrowed. */

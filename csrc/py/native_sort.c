@@ -11,11 +11,9 @@ static struct { PyArray_SortFunc *sort; PyArray_ArgSortFunc *argsort; } table[DT
 
 void native_sort_prepare(void)
 {
-    for (int type = NPY_BOOL; type <= NPY_HALF; type++) {
-        PyArray_Descr *descr = type == NPY_BOOL || PyTypeNum_ISNUMBER(type) ? PyArray_DescrFromType(type) : NULL;
-        Dtype d = descr ? dtype_from_numpy((PyObject *)descr, "sort") : DT_COUNT;
-        PyErr_Clear();                                          /* a dtype that is not ours: longdouble */
-        if (d != DT_COUNT) {
+    for (int d = 0; d < DT_COUNT; d++) {
+        PyArray_Descr *descr = numpy_type(d) >= 0 ? PyArray_DescrFromType(numpy_type(d)) : NULL;
+        if (descr) {
             table[d].sort = PyDataType_GetArrFuncs(descr)->sort[NPY_QUICKSORT];
             table[d].argsort = PyDataType_GetArrFuncs(descr)->argsort[NPY_QUICKSORT];
         }

@@ -1,6 +1,7 @@
+#include "py/error.h"
 #include "py/tracer.h"
 
-static int numpy_type(Dtype d)
+int numpy_type(Dtype d)
 {
     switch (d) {
     case DT_bool_: return NPY_BOOL;
@@ -54,7 +55,8 @@ Dtype scalar_type_registered(PyTypeObject *type)
 {
     PyArray_Descr *d = PyArray_DescrFromTypeObject((PyObject *)type);
     Dtype out = d && d->type_num >= NPY_USERDEF && PyTypeNum_ISUSERDEF(d->type_num) ? dtype_registered((PyObject *)d) : DT_COUNT;
-    PyErr_Clear();
+    if (!d)
+        error_drop();
     Py_XDECREF(d);
     return out;
 }
@@ -99,7 +101,7 @@ void scalar_element(PyObject *scalar, void *cell)
     bool foreign = !strncmp(Py_TYPE(scalar)->tp_name, "ml_dtypes.", 10);
     PyObject *a = foreign ? PyArray_FromScalar(scalar, NULL) : NULL;
     if (foreign && !a)
-        PyErr_Clear();
+        error_drop();
     if (a)
         memcpy(cell, PyArray_DATA((PyArrayObject *)a), (size_t)PyArray_ITEMSIZE((PyArrayObject *)a));
     else

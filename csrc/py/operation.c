@@ -86,6 +86,7 @@ static void describe_plain(Text *out, PyObject *o)
     const char *s = r ? PyUnicode_AsUTF8(r) : NULL;
     text_put(out, "%.40s", s ? s : "...");
     Py_XDECREF(r);
+    error_later();
 }
 
 void describe_object(Text *out, PyObject *o, int depth)
@@ -121,6 +122,7 @@ static void operation_name(Text *out, const Operation *o)
     const char *s = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
     text_put(out, "%s%s%s(", s ? s : "", s && o->name ? "." : "", o->name ? o->name : s ? "" : "a function");
     Py_XDECREF(name);
+    error_later();
 }
 
 static PyObject *operation_text(const Operation *o)
@@ -214,7 +216,7 @@ static uint32_t source_operation(Trace *t, const char *message)
     const char *s = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
     uint32_t src = s || message ? source_named(t, t->graph->src, s, message) : 0;
     Py_XDECREF(text);
-    error_drop();        /* a check without its operation is one */
+    error_later();       /* a check without its operation is one */
     PyErr_Restore(type, value, where);
     return src ? src : t->graph->src;
 }

@@ -141,6 +141,7 @@ int guards_traverse(const struct GuardList *g, visitproc visit, void *arg);
 /* NumPy dtype <-> Dtype; DT_COUNT and a TypeError (named by `what`) for those not supported. Byte-swapped ones count as unsupported here. */
 Dtype dtype_from_numpy(PyObject *descr, const char *what);
 PyObject *dtype_to_numpy(Dtype d);                          /* new reference */
+int numpy_type(Dtype d);                                    /* NPY_BOOL, ...; -1 for those that other packages register */
 Dtype dtype_registered(PyObject *descr);                    /* of the dtypes that ml_dtypes registers, in either byte order; DT_COUNT: none of them */
 void scalar_element(PyObject *scalar, void *cell);           /* the element of a NumPy scalar */
 Dtype scalar_type_registered(PyTypeObject *type);           /* of ml_dtypes' scalar types; DT_COUNT: none of them */

@@ -28,9 +28,11 @@ bench: build     ## the benchmarks beside their peers (ARGS="--quick", "--case N
 	@.ci/setup-bench
 	@PYTHONPATH=. .bench/venv/bin/python -m benchmarks.run $(ARGS)
 
-lint: setup      ## ruff, and the lints of the C sources
+lint:            ## ruff, and the lints of the C sources, clang's warnings among them
+	@WITH_CLANG=1 .ci/setup requirements-test.txt
 	@$(PY) -m ruff check .
 	@$(PY) -m pytest -q tests/test_layers.py -k "not exported" --no-header -p no:cacheprovider
+	@CC=$$(.ci/clang) PYXLA_SYNTAX=1 $(PY) setup.py -q build_ext
 
 # A sanitized build lives in build/<name>; Python itself is not instrumented, hence the preload. Tests that build programs of their
 # own are left out (test_c.py sanitizes its programs always). Run from that folder: processes that tests start find this build, too.

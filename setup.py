@@ -1,7 +1,8 @@
 """Builds pyxla._core (no LLVM), pyxla/_gen.so (the code generator, opened when first needed) and the kernels that are shipped.
 
 Objects are compiled in parallel and only when their source or a header they include has changed.
-Environment: LLVM_CONFIG, CC, CFLAGS, PYXLA_DEBUG=1 (assertions), PYXLA_SANITIZE=address,undefined|thread.
+Environment: LLVM_CONFIG, CC, CFLAGS, PYXLA_DEBUG=1 (assertions), PYXLA_SANITIZE=address,undefined|thread,
+PYXLA_SYNTAX=1 (the sources are only checked, as by `make lint` with clang).
 """
 import hashlib
 import os
@@ -85,12 +86,16 @@ class Build(build_ext):
         }
         parts = [Path(cc[0]).name, sysconfig.get_config_var("SOABI"), sanitize or "", "debug" if debug else ""]
         key = re.sub(r"\W+", "-", "-".join(parts))
+        every = sources(sorted({*GEN_LAYERS, *CORE_LAYERS}))
+        if os.environ.get("PYXLA_SYNTAX") == "1":
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                list(pool.map(lambda s: check_one(cc, flags + layer_flags.get(s.parent.name, []), s), every))
+            return
         objdir = Path(self.build_temp).parent / f"obj-{key}"
         out = Path(self.get_ext_fullpath("pyxla._core"))
         gen = out.with_name("_gen.so")
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = list(pool.map(lambda s: compile_one(cc, flags + layer_flags.get(s.parent.name, []), s, objdir),
-                                    sources(sorted({*GEN_LAYERS, *CORE_LAYERS}))))
+            objects = list(pool.map(lambda s: compile_one(cc, flags + layer_flags.get(s.parent.name, []), s, objdir), every))
         out.parent.mkdir(parents=True, exist_ok=True)
         by_layer = {layer: [o for o in objects if o.parent.name == layer] for layer in {*GEN_LAYERS, *CORE_LAYERS}}
         name = build_name([*cc, *flags, *llvm_config(llvm, "--version")])
@@ -162,6 +167,11 @@ def compile_one(cc, flags, source, objdir):
     subprocess.run([*cc, *flags, "-MMD", "-MF", str(deps), "-c", str(source), "-o", str(obj)], check=True)
     flagfile.write_text(stamp)
     return obj
+
+
+def check_one(cc, flags, source):
+    """What the compiler says of a source, without code."""
+    subprocess.run([*cc, *flags, "-fsyntax-only", str(source)], check=True)
 
 
 def link_one(cc, flags, objects, out, objdir):

@@ -43,6 +43,7 @@ def test_errors(f):
 
 
 special = pytest.importorskip("scipy.special")
+linalg = pytest.importorskip("scipy.linalg")
 ONE = "erf erfc gamma gammaln digamma expit log_ndtr ndtr i0 i1 j0 j1 erfcx dawsn k0".split()
 UNIT = "logit ndtri erfinv".split()
 
@@ -73,4 +74,10 @@ def test_more_of_scipy(f):
 def test_a_ufunc_over_objects_is_refused():
     f = np.frompyfunc(lambda a: a, 1, 1)
     with pytest.raises((UnsupportedError, TypeError)):
+        pyxla.jit(f)(X)
+
+
+@pytest.mark.parametrize("f", [lambda X: linalg.norm(X, 1), lambda X: linalg.expm(X[:, :4]), lambda X: linalg.inv(X[:, :4])])
+def test_flags_that_scipy_asks_for(f):
+    with pytest.raises(UnsupportedError, match=r"ndarray\.flags\S* is not supported"):
         pyxla.jit(f)(X)

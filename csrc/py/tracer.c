@@ -315,14 +315,8 @@ static PyObject *get_flags(PyObject *self, void *closure)
     Tracer *x = (Tracer *)self;
     if (x->kind == TRACER_PYTHON_SCALAR || !package_asks("scipy"))
         return get_refused(self, closure);
-    PyObject *types = PyImport_ImportModule("types"), *cls = types ? PyObject_GetAttrString(types, "SimpleNamespace") : NULL;
-    PyObject *none = cls ? PyTuple_New(0) : NULL, *named = none ? Py_BuildValue("{sO}", "writeable", x->kind == TRACER_ARRAY && !x->cell->frozen ? Py_True : Py_False) : NULL;
-    PyObject *r = named ? PyObject_Call(cls, none, named) : NULL;
-    Py_XDECREF(types);
-    Py_XDECREF(cls);
-    Py_XDECREF(none);
-    Py_XDECREF(named);
-    return r;
+    PyObject *flags = op_begin() ? core_item(core_creators, "flags") : NULL;
+    return flags ? PyObject_CallOneArg(flags, x->kind == TRACER_ARRAY && !x->cell->frozen ? Py_True : Py_False) : NULL;
 }
 
 static PyGetSetDef getset[] = {

@@ -89,6 +89,22 @@ for _name in ("setflags", "dump", "dumps", "tofile", "getfield", "setfield", "by
     absent(_name, ATTRIBUTES[_name])
 
 
+class Flags:
+    """What SciPy may ask of an array's flags: whether it may write into it. The others are facts of memory."""
+
+    def __init__(self, writeable):
+        self.writeable = writeable
+
+    def __getattr__(self, name):
+        raise unsupported(f"ndarray.flags.{name}", ATTRIBUTES["flags"])
+
+    def __getitem__(self, name):
+        return self.writeable if name in ("WRITEABLE", "W") else getattr(self, str(name).lower())
+
+
+_core._creators["flags"] = Flags
+
+
 # ---- the page of the documents ----
 
 def overridable():

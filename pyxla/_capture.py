@@ -248,7 +248,8 @@ def bytes_of(value):
 
 
 def array_bytes(array):
-    return (array.tobytes(),)
+    of_memory = np.ndarray.tobytes if isinstance(array, np.ndarray) else type(array).tobytes     # MaskedArray's own makes a fill value
+    return (of_memory(array),)
 
 
 def known_dtype(dtype):

@@ -221,6 +221,7 @@ import numpy as np | x * np.getbufsize() | np.setbufsize(16384)
 import numpy as np; a = np.array([1 / 3]) | x * len(str(a)) | a[0] = 2
 import numpy as np; a = np.array([1 / 3]) | x * len(f'{a}') | np.set_printoptions(precision=3)
 import numpy as np; a = np.ma.array([1.0, 2.0]) | x * a.sum() | a[0] = np.ma.masked
+from numpy.ma import masked; a = [2.0] | x * (3 if a[0] is masked else a[0]) | a[0] = masked
 import numpy as np; a = np.arange(4.0).view(np.recarray) | x * a[1] | a[1] = 5
 import numpy as np; a = np.arange(4.0); a = a.view(type('A', (np.ndarray,), {})); a.k = 2.0 | x * a.k | a.k = 3.0
 import numpy as np; a = np.arange(4.0); flat = a.flat | x * flat[1] | a[1] = 5

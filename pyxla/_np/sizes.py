@@ -105,8 +105,6 @@ def trim_zeros(filt, trim="fb", axis=None):
     x, trim = array(filt), trim.lower()
     if trim not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
-    if is_dynamic(x) or x.size == 0:
-        raise unsupported("trim_zeros of an empty array, or one whose size depends on data", "slice it")
     there = np.not_equal(x, 0)
     for d in range(x.ndim) if axis is None else axis_tuple(axis, x.ndim, "axis"):
         x = trimmed(x, d, np.any(there, axis=tuple(k for k in range(x.ndim) if k != d)), trim)
@@ -115,9 +113,9 @@ def trim_zeros(filt, trim="fb", axis=None):
 
 def trimmed(x, axis, there, trim):
     """x without the ends of an axis where `there` is false; without all of it where that is false everywhere."""
-    n = there.shape[0]
-    first = np.argmax(there) if "f" in trim else as_value(0)
-    last = n - np.argmax(there[::-1]) if "b" in trim else as_value(n)
+    n, k = as_value(there.shape[0]), _core.iota(there.shape[0])
+    first = np.min(_core.where(there, k, n), initial=n) if "f" in trim else as_value(0)
+    last = np.max(_core.where(there, k + 1, 0), initial=0) if "b" in trim else n
     size = Number(_core.where(np.any(there), last - first, 0))
     return from_front(_core.gather(to_front(x, [axis]), (_core.iota(size) + first,)), 1, axis)
 

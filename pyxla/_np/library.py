@@ -13,7 +13,8 @@ from .sorting import sorted_values
 
 implements = _core.implements
 MODES = ("valid", "same", "full")
-TAPS, TESTS = 32, 9     # the longest vector that generated code slides; the most elements it looks for (NumPy compares with each up to 9)
+TAPS = 32               # the longest vector that generated code slides
+TESTS, MORE_TESTS = 9, 64   # the most elements that are compared with each (NumPy: up to 9); a search takes as long as 70 comparisons of float64
 SLIDES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128"}
 
 
@@ -151,6 +152,12 @@ def sizes_known(*arrays):
 FEW = 4096                                             # integers; for more of them NumPy's table, where their range is small, is as fast
 
 
+def is_exact(x, tests):
+    """Whether the elements' common dtype holds them as they are compared: one of int64 and uint64 is float64 to NumPy's sort."""
+    dtypes = {x.dtype, tests.dtype}
+    return len(dtypes) == 1 or np.dtype("uint64") not in dtypes
+
+
 def is_sought(x, tests):
     kinds = {x.dtype.kind, tests.dtype.kind, np.result_type(x.dtype, tests.dtype).kind}
     return "f" in kinds and "c" not in kinds and np.uint64 not in (x.dtype, tests.dtype) or (
@@ -172,7 +179,7 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     keywords = (("assume_unique", bool(assume_unique)), ("invert", bool(invert)), ("kind", kind))
     tests = array(test_elements)
-    if kind is None and not any(map(_core.is_extent, tests.shape)) and tests.size <= TESTS:
+    if kind is None and not any(map(_core.is_extent, tests.shape)) and tests.size <= (MORE_TESTS if is_exact(element, tests) else TESTS):
         tests = ravel(tests)
         found = [np.equal(element, tests[k]) for k in range(tests.size)]
         r = functools.reduce(np.logical_or, found, _core.full(element.shape, BOOL, False))

@@ -1,4 +1,9 @@
-"""What is code of our own where NumPy has a routine: interpolation, repeats, reduceat, quantiles, membership of floats; NumPy's bits, whatever the data."""
+"""What is code of our own where NumPy has a routine: interpolation, searches, repeats, reduceat, quantiles, membership; NumPy's bits, whatever the data."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -34,6 +39,38 @@ def test_interp(points):
         same(plain(keys, xp, fp), np.interp(keys, xp, fp))
     same(plain(many, xp, fp + 1j), np.interp(many, xp, fp + 1j))
     same(pyxla.jit(lambda x, xp, fp: np.interp(x, xp, fp, period=3.))(many, xp, fp), np.interp(many, xp, fp, period=3.))
+
+
+@pytest.mark.parametrize("dtype", "f8 f4 f2 i8 i4 i2 u1 u4 u8 ?".split())
+def test_search(dtype):
+    """Keys in every order, few of them different, NaN among keys and table; 64 keys are a block."""
+    left, right = (pyxla.jit(lambda t, x, side=side: np.searchsorted(t, x, side)) for side in ("left", "right"))
+    for m in (0, 1, 2, 3, 10, 100, 3000):
+        table, x = np.sort((R.standard_normal(m) * 40).astype(dtype)), (R.standard_normal(300) * 40).astype(dtype)
+        if x.dtype.kind == "f":
+            x[::17], x[5:9], table[-2 * (m > 5):] = np.nan, (np.inf, -np.inf, -0.0, 0.0), np.nan
+        for keys in (x, np.sort(x), np.sort(x)[::-1], (x / 20).astype(dtype), x[:65], x[::3], x.reshape(15, 20).T, x.reshape(3, 5, 20)[:, ::2]):
+            same(left(table, keys), np.searchsorted(table, keys))
+            same(right(table, keys), np.searchsorted(table, keys, "right"))
+        same(left(table[::-1][::-1], x), np.searchsorted(table, x))
+        same(left(np.repeat(table, 2)[::2], x), np.searchsorted(table, x))
+    of_the_run = pyxla.jit(lambda t, x: (np.searchsorted(t[t > 0], x), np.searchsorted(t, x[x > 0]) + 1))
+    for got, want in zip(of_the_run(table, x), (np.searchsorted(table[table > 0], x), np.searchsorted(table, x[x > 0]) + 1)):
+        same(got, want)
+
+
+@pytest.mark.parametrize("setting", [{"PYXLA_CPU": "sse2"}, {"PYXLA_CPU": "avx2"}, {"PYXLA_CHECK": "1"}], ids=str)
+def test_search_at_other_levels(setting):
+    path = os.pathsep.join([str(Path(__file__).parent), str(Path(pyxla.__file__).parent.parent)])
+    subprocess.run([sys.executable, "-c", "from test_own_routines import *\nfor d in 'f8', 'f4', 'i8', 'u4': test_search(d)"],
+                   env=os.environ | setting | {"PYTHONPATH": path}, check=True)
+
+
+def test_many_keys_are_searched_in_several_threads():
+    x, table = R.standard_normal(30_000), np.sort(R.standard_normal(500))
+    f = pyxla.jit(lambda t, x: np.searchsorted(t, x))
+    for keys in (x, np.sort(x), x[::2]):
+        same(f(table, keys), np.searchsorted(table, keys))
 
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 300])
@@ -96,7 +133,7 @@ def test_membership(dtypes):
         x = (np.abs(R.standard_normal(shape)) * 5).round(1).astype(dtypes[0])
         if x.dtype.kind == "f":
             x.flat[:3] = (np.nan, -0.0, np.inf)[:x.size]
-        for n in (11, 500):
+        for n in (11, 40, 500):
             tests = (np.abs(R.standard_normal(n)) * 5).round(1).astype(dtypes[1])
             if tests.dtype.kind == "f":
                 tests[:3] = np.nan, 0, np.inf

@@ -6,7 +6,7 @@
 
 enum { CHUNK = 64, MOST_CHUNKS = 256, MOST_OPERANDS = 8 };
 
-typedef enum { DOES_LOOP, DOES_POSITIONS, DOES_SELECT, DOES_SORT, DOES_ARGSORT, DOES_PARTITION, DOES_ARGPARTITION, DOES_PACK, DOES_UNPACK, DOES_REPEATS, DOES_INTERP, DOES_REDUCEAT } NativeTask;
+typedef enum { DOES_LOOP, DOES_POSITIONS, DOES_SELECT, DOES_SORT, DOES_ARGSORT, DOES_PARTITION, DOES_ARGPARTITION, DOES_PACK, DOES_UNPACK, DOES_REPEATS, DOES_INTERP, DOES_SEARCH, DOES_REDUCEAT } NativeTask;
 
 typedef struct {
     NativeKind kind;
@@ -60,6 +60,8 @@ NativeKind native_kind(const HostCall *c, void *const *address)
     if ((n->task == DOES_PACK || n->task == DOES_UNPACK) && !native_bits_fits(c))
         return NATIVE_NONE;
     if (n->task == DOES_INTERP && !native_interp_fits(c))
+        return NATIVE_NONE;
+    if (n->task == DOES_SEARCH && !native_search_fits(c))
         return NATIVE_NONE;
     if (n->task == DOES_REDUCEAT && !native_reduceat_fits(c, address))
         return NATIVE_NONE;
@@ -183,6 +185,7 @@ void native_run(const HostCall *c, void *const *address)
     case DOES_UNPACK: native_bits_run(c, f->task == DOES_PACK, address); break;
     case DOES_REPEATS: native_repeats_run(c, address); break;
     case DOES_INTERP: native_interp_run(c, address); break;
+    case DOES_SEARCH: native_search_run(c, address); break;
     case DOES_REDUCEAT: native_reduceat_run(c, f->loop, f->data, address); break;
     }
 }
@@ -287,7 +290,7 @@ static PyObject *core_host_own(PyObject *Py_UNUSED(module), PyObject *args)
     const char *name;
     if (!PyArg_ParseTuple(args, "Ls", &number, &name))
         return NULL;
-    NativeTask task = !strcmp(name, "repeats") ? DOES_REPEATS : DOES_INTERP;
+    NativeTask task = !strcmp(name, "repeats") ? DOES_REPEATS : !strcmp(name, "search") ? DOES_SEARCH : DOES_INTERP;
     Native *n = native_new(number);
     if (n)
         *n = (Native){NATIVE_FREE, task};
@@ -319,7 +322,7 @@ static PyObject *core_host_reduceat(PyObject *Py_UNUSED(module), PyObject *args)
 static PyMethodDef native_methods[] = {
     {"host_bits", core_host_bits, METH_VARARGS, "host_bits(number, pack): the host function is np.packbits (np.unpackbits) with an axis and whether the lowest bit is first"},
     {"host_loop", core_host_loop, METH_VARARGS, "host_loop(number, ufunc, dtypes, raises): the host function is this loop of the ufunc, if that is found"},
-    {"host_own", core_host_own, METH_VARARGS, "host_own(number, name): the host function is one of ours: 'repeats', 'interp'"},
+    {"host_own", core_host_own, METH_VARARGS, "host_own(number, name): the host function is one of ours: 'repeats', 'interp', 'search'"},
     {"host_partition", core_host_partition, METH_VARARGS, "host_partition(number, places): the host function is np.partition (np.argpartition) with an axis and places"},
     {"host_reduceat", core_host_reduceat, METH_VARARGS, "host_reduceat(number, ufunc, dtype): the host function is reduceat by the ufunc's loop for this dtype, if that is found"},
     {"host_selection", core_host_selection, METH_VARARGS, "host_selection(positions, selected): the host functions that fill in where a mask is true, and the "

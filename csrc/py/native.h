@@ -35,6 +35,9 @@ void native_repeats_run(const HostCall *c, void *const *address);
 /* Whether a call of run_interp of _np/library.py can be made, and making it. */
 bool native_interp_fits(const HostCall *c);
 void native_interp_run(const HostCall *c, void *const *address);
+/* Whether a call of run_search of _np/selection.py can be made, and making it. */
+bool native_search_fits(const HostCall *c);
+void native_search_run(const HostCall *c, void *const *address);
 /* Whether a call of a ufunc's reduceat can be made by its loop for one dtype, and making it. */
 bool native_reduceat_fits(const HostCall *c, void *const *address);
 void native_reduceat_run(const HostCall *c, PyUFuncGenericFunction loop, void *data, void *const *address);

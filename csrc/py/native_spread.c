@@ -1,7 +1,8 @@
-/* np.repeat's places, np.interp and ufunc.reduceat on vectors. */
+/* np.repeat's places, np.interp, np.searchsorted and ufunc.reduceat on vectors. */
 #include "py/native.h"
 #include "run/linear.h"
 #include "run/repeats.h"
+#include "run/search.h"
 
 void native_repeats_run(const HostCall *c, void *const *address)
 {
@@ -24,6 +25,14 @@ static int64_t linear_stride(const HostArray *a)
     return n > 1 ? step : 0;
 }
 
+static int64_t elements(const HostArray *a)
+{
+    int64_t n = 1;
+    for (int d = 0; d < a->rank; d++)
+        n *= a->shape[d];
+    return n;
+}
+
 /* The inputs x, xp, fp, left, right, period, the last three where a bit of the number says so. */
 bool native_interp_fits(const HostCall *c)
 {
@@ -41,10 +50,53 @@ void native_interp_run(const HostCall *c, void *const *address)
     uint32_t next = 3;
     p.left = c->params[0] & 1 ? *(const double *)address[next++] : p.fp[0];
     p.right = c->params[0] & 2 ? *(const double *)address[next] : p.fp[p.m - 1];
-    int64_t n = 1;
-    for (int d = 0; d < x->rank; d++)
-        n *= x->shape[d];
-    linear_fill(&p, address[0], linear_stride(x), n, address[c->nin]);
+    linear_fill(&p, address[0], linear_stride(x), elements(x), address[c->nin]);
+}
+
+static SearchKind search_kind(Dtype d)
+{
+    switch (d) {
+    case DT_float32: return SEARCH_float;
+    case DT_float64: return SEARCH_double;
+    case DT_int32: return SEARCH_int32;
+    case DT_int64: return SEARCH_int64;
+    case DT_uint32: return SEARCH_uint32;
+    case DT_uint64: return SEARCH_uint64;
+    default: return SEARCH_KINDS;
+    }
+}
+
+/* The inputs table, keys; whether equal elements precede. */
+bool native_search_fits(const HostCall *c)
+{
+    const HostArray *table = &c->arrays[0], *keys = &c->arrays[1];
+    int64_t item = dtype_info[table->dtype].bytes;
+    return search_kind(table->dtype) != SEARCH_KINDS && table->dtype == keys->dtype && (item == 8 || table->shape[0] <= INT32_MAX)
+        && (table->stride[0] == item || table->shape[0] <= 1);
+}
+
+/* The keys from axis d on; where the results of the next ones lie. */
+static int64_t *search_from(const Search *s, const HostArray *keys, int d, const char *from, int64_t *out)
+{
+    HostArray rest = *keys;
+    rest.rank -= d;
+    memmove(rest.shape, keys->shape + d, sizeof *rest.shape * (size_t)rest.rank);
+    memmove(rest.stride, keys->stride + d, sizeof *rest.stride * (size_t)rest.rank);
+    int64_t n = elements(&rest), stride = linear_stride(&rest);
+    if (stride != -1) {
+        search_fill(s, from, stride, n, out);
+        return out + n;
+    }
+    for (int64_t i = 0; i < keys->shape[d]; i++)
+        out = search_from(s, keys, d + 1, from + i * keys->stride[d], out);
+    return out;
+}
+
+void native_search_run(const HostCall *c, void *const *address)
+{
+    const HostArray *table = &c->arrays[0];
+    Search s = {search_kind(table->dtype), address[0], table->shape[0], c->params[0] != 0};
+    search_from(&s, &c->arrays[1], 0, address[1], address[2]);
 }
 
 static void copy_element(char *to, const char *from, size_t bytes)

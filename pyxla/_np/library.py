@@ -14,7 +14,9 @@ from .sorting import sorted_values
 implements = _core.implements
 MODES = ("valid", "same", "full")
 TAPS = 32               # the longest vector that generated code slides
-TESTS, MORE_TESTS = 9, 64   # the most elements that are compared with each (NumPy: up to 9); a search takes as long as 70 comparisons of float64
+# The most elements that are compared with each: NumPy's number, and more: a search of float64 takes as long as 70 comparisons, NumPy's
+# table of integers that are near each other as 18 of int64.
+TESTS, MORE_TESTS = 9, 64
 SLIDES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128"}
 
 
@@ -152,10 +154,12 @@ def sizes_known(*arrays):
 FEW = 4096                                             # integers; for more of them NumPy's table, where their range is small, is as fast
 
 
-def is_exact(x, tests):
-    """Whether the elements' common dtype holds them as they are compared: one of int64 and uint64 is float64 to NumPy's sort."""
+def most_tests(x, tests):
+    """How many elements are compared with each: with uint64 and another dtype as many as NumPy does, whose sort takes them for float64."""
     dtypes = {x.dtype, tests.dtype}
-    return len(dtypes) == 1 or np.dtype("uint64") not in dtypes
+    if len(dtypes) > 1 and np.dtype("uint64") in dtypes:
+        return TESTS
+    return max(TESTS, min(MORE_TESTS, 128 // x.itemsize)) if x.dtype.kind in "iu" else MORE_TESTS
 
 
 def is_sought(x, tests):
@@ -179,7 +183,7 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     keywords = (("assume_unique", bool(assume_unique)), ("invert", bool(invert)), ("kind", kind))
     tests = array(test_elements)
-    if kind is None and not any(map(_core.is_extent, tests.shape)) and tests.size <= (MORE_TESTS if is_exact(element, tests) else TESTS):
+    if kind is None and not any(map(_core.is_extent, tests.shape)) and tests.size <= most_tests(element, tests):
         tests = ravel(tests)
         found = [np.equal(element, tests[k]) for k in range(tests.size)]
         r = functools.reduce(np.logical_or, found, _core.full(element.shape, BOOL, False))

@@ -363,8 +363,29 @@ def comparable(a, v):
         return array(a, FLOAT), array(v, FLOAT)
 
 
+SIDES = ("left", "right")                   # by number
+
+
+def search_into(results, a, v, side):
+    results[0][...] = np.searchsorted(a, v, SIDES[side])
+
+
+run_search = host(search_into, lambda number: _core.host_own(number, "search"), c_order=True)
+FEW_KEYS = 64                               # which search beside what is computed with them, without a call
+
+
+def searched_as(dtype):
+    """The dtype in whose order the routine of ours goes."""
+    if dtype.itemsize < 4 or dtype.kind == "V":
+        return np.dtype("float32" if dtype.kind in "fV" else "int32")
+    return dtype
+
+
 def search(a, v, side):
     """How many elements of the sorted table a are less than v (side 'right': or equal it), NaN being the greatest."""
+    if any(map(_core.is_extent, v.shape)) or v.size > FEW_KEYS:
+        dtype = searched_as(a.dtype)
+        return run_search([_core.cast(x, dtype) for x in (a, v)], ((INT, v.shape),), SIDES.index(side))[0]
     if _core.is_extent(a.shape[0]):
         return search_extent(a, v, side)
     compare = np.less if side == "left" else np.less_equal

@@ -11,6 +11,7 @@ from pyxla import ShapeDtype, TraceError, UnsupportedError
 
 LA = np.linalg
 TURN, ONE = np.array([[0.0, 1], [-1, 0]]), np.eye(2)      # complex eigenvalues, real ones
+WAYS = len({LA.eigvals(m).dtype for m in (TURN, ONE)})     # 1 from NumPy 2.5 on: all are complex
 C, Z = np.array([1.0, 2, 3, 4]), np.array([0.0, 0, 1, -3, 2, 0])
 
 
@@ -48,7 +49,7 @@ def check(f, *calls):
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
 def test_eigenvalues(f, dtype):
     info = check(f, *((m.astype(dtype),) for m in (TURN, ONE, ONE * 2, TURN * 3, np.zeros((2, 2)))))
-    assert info.traces == 2 and info.entries == 2
+    assert info.traces == info.entries == WAYS
 
 
 def test_stacks_and_empty_matrices():
@@ -84,7 +85,7 @@ def test_several_in_one_function_and_nested():
     inner = pyxla.jit(LA.eigvals)
     calls = [(a, b) for a in (TURN, ONE) for b in (TURN, ONE)]
     info = check(lambda a, b: (inner(a), LA.eigvals(b), inner(a) + LA.eigvals(b)), *calls)
-    assert info.traces == 4
+    assert info.traces == 2 * WAYS               # an array given twice is a signature of its own
 
 
 def test_arguments_that_are_written_or_donated():
@@ -138,8 +139,8 @@ def test_options():
 def test_without_a_call():
     f = pyxla.jit(LA.eigvals)
     shapes = [pyxla.eval_shape(f, x).dtype for x in (ONE, TURN, ShapeDtype((2, 2), np.float64))]
-    assert shapes == [np.float64, np.complex128, np.float64]
-    assert "logical_not" in f.lower(TURN).as_text() and f.lower(ONE).compile().launches
+    assert shapes == [LA.eigvals(m).dtype for m in (ONE, TURN, ONE)]
+    assert ("logical_not" in f.lower(TURN).as_text()) == (WAYS == 2) and f.lower(ONE).compile().launches
     assert pyxla.eval_shape(pyxla.jit(np.emath.sqrt), ShapeDtype((3,), np.float64)).dtype == np.float64
     for g in (np.roots, npp.polynomial.polyroots):
         with pytest.raises(TraceError, match="ShapeDtype"):
@@ -181,7 +182,7 @@ def test_threads():
         t.start()
     for t in threads:
         t.join()
-    assert not wrong and f.cache_info().traces == 2
+    assert not wrong and f.cache_info().traces == WAYS
 
 
 def test_many_outcomes_warn():

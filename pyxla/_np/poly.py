@@ -12,6 +12,7 @@ from .library import few_taps, run_convolve, slid
 from .manip import ravel
 
 implements = _core.implements
+COMPLEX_EIGENVALUES = np.lib.NumpyVersion(np.__version__) >= "2.5.0"     # whatever the matrix
 
 for function in (np.polyadd, np.polysub, np.polyder, np.polyint):
     borrow(function)
@@ -101,6 +102,8 @@ def roots(p):
         a = np.diag(_core.full((p.size - 2,), p.dtype, 1), -1)
         a[0, :] = -p[1:] / p[0]
         roots = np.linalg.eigvals(a)
+        if COMPLEX_EIGENVALUES and a.dtype.kind == "f" and _core.assume(np.all(roots.imag == 0), "whether all roots are real"):
+            roots = roots.real
     return _core.concatenate([roots, _core.full((zeros,), roots.dtype, 0)], 0)
 
 

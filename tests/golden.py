@@ -42,6 +42,7 @@ PROGRAMS = {
     "so is layer norm": (layer_norm, (F, F[0], F[0])),
     "std down columns is one pass": (lambda x: x.std(axis=0), (D,)),
     "reductions of one operand share a pass": (lambda x: (x.sum(axis=1), x.max(axis=1), (x * x).sum(axis=1)), (D,)),
+    "a likelihood reads its rows once": (lambda x, y: -np.log(softmax(x)[np.arange(len(y)), y]).mean(), (F, np.zeros(100, "uint8"))),
     "no temporary before a whole sum": (lambda x, y: ((x - y) ** 2).sum(), (D, D)),
     "a product is finished in its kernel": (lambda x, w, b: np.maximum(x @ w + b, 0), (F, F.T, F[:, 0])),
     "nothing of full size between a layer and its softmax": (lambda x, w, b: softmax(np.maximum(x @ w + b, 0)),

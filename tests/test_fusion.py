@@ -88,6 +88,70 @@ def test_no_reduction_has_a_temporary_of_the_inputs_size(axis):
     assert plan(lambda x: x.sum(axis), arr(60, 70, 80)).workspace_bytes < 60 * 70 * 80 * 4 // 16
 
 
+FEW_OF_MANY = {
+    "log of the likely": lambda x, y: -np.log(softmax(x)[np.arange(len(y)), y]).mean(),
+    "likely of the logs": lambda x, y: -log_softmax(x)[np.arange(len(y)), y].sum(),
+    "along an axis": lambda x, y: np.take_along_axis(log_softmax(x), y[:, None], 1),
+    "weighted": lambda x, y: (x[0][y] * log_softmax(x)[np.arange(len(y)), y]).sum(),
+    "greatest": lambda x, y: (lambda p: p[np.arange(len(p)), p.argmax(1)])(softmax(x)),
+    "a column": lambda x, y: softmax(x)[:, 1] * 2,
+    "the last column": lambda x, y: layer_norm(x)[:, -1],
+    "some columns": lambda x, y: softmax(x * 3)[:, 5:60:7],
+    "some rows": lambda x, y: rms_norm(x)[y[:30]],
+    "a row": lambda x, y: log_softmax(x)[17],
+    "an element": lambda x, y: softmax(x)[17, 3],
+    "of columns": lambda x, y: ((x - x.mean(0)) / x.std(0))[:20, 3:],
+    "transposed": lambda x, y: softmax(x).T[3],
+    "three axes": lambda x, y: log_softmax(x.reshape(30, 10, 100))[np.arange(30)[:, None], np.arange(10), y.reshape(30, 10)],
+}
+
+
+@pytest.mark.parametrize("name", FEW_OF_MANY)
+def test_few_elements_of_what_follows_reductions_are_computed_alone(name):
+    f = FEW_OF_MANY[name]
+    for dtype in ("float32", "float64"):
+        x, y = arr(300, 100, dtype=dtype) * 5, R.integers(-100, 100, 300)
+        assert plan(f, x, y).workspace_bytes < x.nbytes // 16
+        np.testing.assert_allclose(pyxla.jit(f)(x, y), f(x, y), 2e-4 if dtype == "float32" else 1e-12, 1e-5 if dtype == "float32" else 1e-13)
+
+
+@pytest.mark.parametrize("f", [lambda x: (lambda p: (p, p[:, 0]))(softmax(x)), lambda x: softmax(x)[:, :60] * 2, lambda x: softmax(x)[:, :5] @ x[:5], lambda x: np.exp(x)[:, 3],
+                               lambda x: np.cumsum(softmax(x), 1)[:, 3], lambda x: softmax(x @ x.T[:, :90])[:, 0], lambda x: softmax(np.tanh(softmax(softmax(softmax(x)))))[:, 2]], ids=range(7))
+def test_selections_that_are_not_computed_alone(f):
+    """What is stored anyway, half of it, none of a reduction, of a scan, of a product, of many steps."""
+    x = arr(300, 100, dtype="float64")
+    for got, want in zip(*[r if isinstance(r, tuple) else (r,) for r in (pyxla.jit(f)(x), f(x))], strict=True):
+        np.testing.assert_allclose(got, want, 1e-12)
+
+
+def logsumexp(x):
+    m = x.max(axis=-1, keepdims=True)
+    return np.log(np.exp(x - m).sum(-1)) + m[..., 0]
+
+
+@pytest.mark.parametrize("f", [logsumexp, lambda x: np.exp(np.log(x + 1).mean(-1)), lambda x: np.log1p(np.exp(x).sum(-1)).sum()], ids=["logsumexp", "geometric mean", "and their sum"])
+def test_dear_values_of_many_rows_are_computed_with_vectors(f):
+    """One at a time, after the loops over each row, the logarithm took as long as a row of 30."""
+    last = re.split(r"^kernel ", plan(f, arr(5000, 100)).plan, flags=re.M)[-1]
+    assert re.search(r" (log|log1p|exp) f32 ", last) and re.search(r"for a0 \w+ lanes=\d+( grid)? {\n *(store|reduce)", last)
+    assert plan(logsumexp, arr(20, 100)).launches == 1
+    for n in (20, 63, 64, 300, 5000):
+        x = arr(n, 100)
+        np.testing.assert_allclose(pyxla.jit(f)(x), f(x), 1e-5)
+
+
+def test_labels_do_not_halve_the_lanes():
+    def f(x, y):
+        p = softmax(x)
+        return -np.log(p[np.arange(len(y)), y]).mean(), (p - (y[:, None] == np.arange(100, dtype=y.dtype))) / len(y)
+
+    x, y = arr(5000, 100), R.integers(0, 100, 5000)
+    wide, narrow = (plan(f, x, labels).plan for labels in (y, y.astype("int32")))
+    assert re.findall(r"a1 whole lanes=\d+", wide) == re.findall(r"a1 whole lanes=\d+", narrow)
+    for got, want in zip(pyxla.jit(f)(x, y), f(x, y), strict=True):
+        np.testing.assert_allclose(got, want, 1e-5, 1e-9)
+
+
 def test_products_keep_their_rows():
     args = arr(512, 64), arr(64, 128), arr(128)
     assert plan(relu, *args).launches == 1

@@ -8,6 +8,7 @@ enum {
     SPLIT_SIZE = 65536,          /* reductions of more elements than this are split over grid points */
     SPLIT_KEPT = 64,
     SPLIT_ROWS = 1024,
+    MANY_ROWS = 64,              /* whose values are computed together, after the loops over each */
     PACK_SIZE = 4096,            /* elements of a product's operand from which on it may be computed while it is packed */
 };
 
@@ -134,6 +135,7 @@ static void scan(Scan *s, Id id, const Map *m)
         else s->ok = false;
     } else if (op_info[n->op].kind == KIND_ELEMENTWISE) {
         if (op_info[n->op].cost >= COST_DIV) s->costly = true;
+        if (op_info[n->op].cost == COST_MATH) s->dear = true;
         if (s->ops++ > FLOAT_OPS * 4u) return;
         for (int i = 0; i < n->nin; i++) scan(s, node_in(g, id)[i], m);
     }
@@ -143,6 +145,7 @@ bool scan_node(Scan *s, Grouping *gr, Id id)
 {
     memset(s, 0, sizeof *s);
     s->gr = gr;
+    s->of = id;
     s->ok = true;
     if (!own_axes(gr, id, &s->own)) return false;
     Map m;
@@ -151,6 +154,7 @@ bool scan_node(Scan *s, Grouping *gr, Id id)
         for (int i = 0; i < node_at(gr->g, id)->nin; i++) scan(s, node_in(gr->g, id)[i], &m);
         s->ops++;
         s->costly = s->costly || op_info[node_at(gr->g, id)->op].cost >= COST_DIV;
+        s->dear = s->dear || op_info[node_at(gr->g, id)->op].cost == COST_MATH;
     } else {
         scan(s, id, &m);
     }
@@ -208,6 +212,12 @@ uint8_t scan_phase(const Scan *s, uint32_t n)
     return p;
 }
 
+/* Whether a value of a row of group n is better computed for many rows at once, in a loop of its own: an elementary function that no loop over the row waits for. */
+static bool waits(const Scan *s, const Group *gp)
+{
+    return s->dear && !gp->dot && !s->gr->info[s->of].grows && node_size(s->gr->g, s->of) >= MANY_ROWS;
+}
+
 bool scan_may_join(const Scan *s, uint32_t n, int8_t *axis)
 {
     const Group *gp = &s->gr->groups.at[n];
@@ -216,7 +226,7 @@ bool scan_may_join(const Scan *s, uint32_t n, int8_t *axis)
     if (gp->inner) return nest_takes(s, n, mask);
     bool full = mask == all, row = gp->reduced && !gp->scan && mask == (all & ~gp->reduced);
     if (full && gp->reduced && !gp->scan && gp->closed && scan_phase(s, n)) return false;
-    return full || row;
+    return full || (row && !waits(s, gp));
 }
 
 /* Whether one pass over memory serves both: they read a common array, or all of it is small. */
@@ -655,7 +665,7 @@ Id group_source(const Grouping *gr, uint32_t n, Id id, const Map *m, Map *at)
 
 /* ---- the pass ---- */
 
-/* Uses count through views: an array seen through two views is used twice. */
+/* Uses count through views: an array seen through two views is used twice. Also finds what is broadcast. */
 static void count_uses(Grouping *gr)
 {
     const Graph *g = gr->g;
@@ -665,7 +675,11 @@ static void count_uses(Grouping *gr)
         if (!gr->info[id].uses && n->op != OP_check) continue;                  /* dead */
         bool view = op_info[n->op].kind == KIND_VIEW;
         uint32_t add = view && gr->info[id].uses > 1 ? gr->info[id].uses : 1;
-        for (int i = 0; i < n->nin; i++) gr->info[node_in(g, id)[i]].uses += add;
+        for (int i = 0; i < n->nin; i++) {
+            NodeInfo *in = &gr->info[node_in(g, id)[i]];
+            in->uses += add;
+            in->grows |= node_size(g, id) > node_size(g, node_in(g, id)[i]) || ((view || op_info[n->op].kind == KIND_ELEMENTWISE) && gr->info[id].grows);
+        }
     }
 }
 

@@ -29,6 +29,7 @@ typedef struct {
     const Box *placed_box;
     bool inner;                  /* a place that only another place reads: its pieces are written into that one's buffer */
     bool costly;                 /* floating or member: its evaluation holds a division or more */
+    bool grows;                  /* it is broadcast, or what is computed from it element by element */
     uint16_t ops;                /* ops evaluated inline above memory or above members (saturating) */
     uint32_t uses;
 } NodeInfo;

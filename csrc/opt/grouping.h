@@ -17,7 +17,8 @@ typedef struct {
     uint32_t ready;              /* the lowest group that finds the copies of inputs made */
     uint32_t best;               /* the highest group among the leaves */
     uint32_t ops;
-    bool costly, ok, walked;     /* walked: bytes per step of the first leaf that moves along all own axes are in `step` */
+    Id of;                       /* the node */
+    bool costly, dear, ok, walked;     /* dear: with an elementary function; walked: bytes per step of the first leaf that moves along all own axes are in `step` */
     int64_t step[MAX_DOMAIN];
 } Scan;
 

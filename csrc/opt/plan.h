@@ -99,6 +99,8 @@ Id slice_of_joined(Graph *g, const Id *in, const int64_t *step, const Dim *shape
 Graph *settle_pads(Arena *a, Graph *g, const Target *target);
 /* A graph of live nodes with chains of concatenates and slices as one concatenate of slices (joined.c), or the same graph; NULL with an error. */
 const Graph *join_once(Arena *a, const Graph *g);
+/* A graph of live nodes in which few elements of what follows reductions are computed without the others (selected.c), or the same graph; NULL with an error. */
+const Graph *compute_selected(Arena *a, const Graph *g);
 /* The same graph without OP_like (like.c), itself where it has none; NULL with the arena's error. */
 const Graph *drop_likes(Arena *a, const Graph *g);
 /* A graph of live nodes with what is done elementwise to concatenates done to their pieces (pieces.c), or the same graph; NULL with an error. */

@@ -309,7 +309,7 @@ static Id rebuild(Pass *p, Id id)
 
 Graph *simplify(Arena *a, const Graph *graph, const Target *target, const PlanInput *in)
 {
-    const Graph *plain = drop_likes(a, graph), *old = plain ? join_once(a, plain) : NULL;
+    const Graph *plain = drop_likes(a, graph), *joined = plain ? join_once(a, plain) : NULL, *old = joined ? compute_selected(a, joined) : NULL;
     Graph *g = old ? graph_new(a) : NULL;
     if (!g) return NULL;
     Pass p = { old, g, arena_alloc(a, sizeof(Id) * old->nodes.len), arena_alloc(a, old->nodes.len),

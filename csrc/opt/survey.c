@@ -52,6 +52,15 @@ static void widen(Walk *w, Dtype dtype, int rank)
     if (!w->row && rank && dtype_info[dtype].bytes > dtype_info[w->s->widest].bytes) w->s->widest = dtype;
 }
 
+/* Whether what is read is one element for all of a row. */
+static bool is_of_row(const Walk *w, const Map *m)
+{
+    uint32_t moves = 0;
+    for (int d = 0; d < m->rank; d++)
+        for (int k = 0; k < m->naxes; k++) if (m->step[d][k]) moves |= 1u << k;
+    return w->gp->reduced && !w->gp->scan && !w->gp->inner && !m->nindex && !(moves & w->gp->reduced);
+}
+
 /* An index that may lie outside its array is looked at by itself: the loops that it moves along stay apart. */
 static void note_clip(Survey *s, const Map *m)
 {
@@ -68,7 +77,7 @@ static void add_term(Walk *w, TermKind kind, Id buffer, Dtype dtype, const Map *
     *t = (Term){ .buffer = buffer, .kind = kind, .dtype = (uint8_t)dtype, .phase = phase, .carry = carry, .row = w->row,
                 .root = w->root, .map = copy };
     note_clip(w->s, m);
-    widen(w, dtype, m->rank + m->nindex);
+    if (kind == TERM_STORE || !is_of_row(w, m)) widen(w, dtype, m->rank + m->nindex);
 }
 
 static void add_once(Walk *w, Id id, bool tile)

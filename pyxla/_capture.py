@@ -295,6 +295,8 @@ class Walk:
         self.loggers, self.named_things, self.decimal = [], [], False
         self.waiting = []               # (step, object) whose attributes are looked up when all names are known
         self.known = set()              # (id of object, attribute) that have steps
+        self.listed = {}                # by class: what Walk.shadows says, and of how many names
+        self.in_order = ()              # the attributes, sorted
         self.spaces = {}                # dicts of modules that are not the user's, with the names that are looked up there
 
     def add(self, kind, parent, key, *value):
@@ -649,9 +651,23 @@ class Walk:
         if self.any:
             own_classes = [k for k in type(value).__mro__ if not library(k.__module__) and not foreign_class(k)]
             names |= {n for k in own_classes for n, v in k.__dict__.items() if isinstance(v, types.MemberDescriptorType)}
+        if not isinstance(value, types.ModuleType) or "__getattr__" not in own:
+            names = names & (own or {}).keys() | names - self.attributes | self.shadows(type(value))
         for name in sorted(names):
             if (id(value), name) not in self.known:
                 self.attribute(step, value, own, name)
+
+    def shadows(self, cls):
+        """The attributes that an instance without them may get or has in a slot: of most names a class need not be asked."""
+        count = len(self.attributes), len(self.asked)
+        if self.listed.get(cls, (None,))[0] != count:
+            members = set().union(*(k.__dict__ for k in cls.__mro__))
+            slots = {n for n in members & self.attributes if isinstance(lookup(cls, n), types.MemberDescriptorType)}
+            missing = self.attributes if "__getattr__" in members else self.attributes & self.asked
+            kept = foreign_class(cls) or library(cls.__module__)
+            found = set() if kept else {n for n in members & self.attributes if not hasattr(type(lookup(cls, n)), "__set__")}
+            self.listed[cls] = count, slots | found | missing - members
+        return self.listed[cls][1]
 
     def library_attributes(self, module, own):
         for name in sorted(self.attributes & own.keys()):
@@ -688,10 +704,12 @@ class Walk:
 
     def class_attributes(self, cls):
         """One step for all that the code can find in a class and its bases."""
-        names = tuple(sorted(self.attributes))
-        if (id(cls), names, self.any) in self.known:
+        if len(self.in_order) != len(self.attributes):
+            self.in_order = tuple(sorted(self.attributes))
+        names = self.in_order
+        if (id(cls), len(names), self.any) in self.known:
             return
-        self.known.add((id(cls), names, self.any))
+        self.known.add((id(cls), len(names), self.any))
         bases = [k for k in cls.__mro__ if not foreign_class(k)]
         own = [k for k in bases if not library(k.__module__)]
         computed = {n for k in own for n in k.__dict__ if self.any and n[:2] != "__"}.difference(names)
@@ -702,7 +720,8 @@ class Walk:
                 held += k, name, k.__dict__.get(name, MISSING)
         if own:
             self.classes[cls] = self.root(cls), tuple(held)
-        for value in [k.__dict__[name] for name in sorted({*names, *special}) for k in bases if name in k.__dict__]:
+        there = set().union(*(k.__dict__ for k in bases)) & (self.attributes | special)
+        for value in [k.__dict__[name] for name in sorted(there) for k in bases if name in k.__dict__]:
             if draws(value):
                 raise _core.TraceError(f"the random number generator of {cls.__name__} would be drawn from once, while the function is "
                                        "traced; draw the numbers outside and pass them as an argument")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pyxla
+from pyxla import _capture
 
 X = np.arange(4.0)
 K = 2.0
@@ -261,3 +262,23 @@ def test_a_new_shape_looks_for_nothing_again(monkeypatch):
     for n in range(1, 4):
         g(np.ones(n), "text")                    # names of attributes may be in it
     assert len(walks) == 4
+
+
+def test_attributes_are_not_looked_up_one_by_one_in_every_object(monkeypatch):
+    """300 names in the code and 300 objects: what a package of pandas' size has of each made a first call take a minute."""
+    class Leaf:
+        def __init__(self, k):
+            self.value = k
+
+    leaves = [Leaf(float(k)) for k in range(300)]
+    space = {"leaves": leaves}
+    exec("def f(x, other=None):\n    if other is not None:\n        " + "; ".join(f"other.name{k}" for k in range(300)) + "\n    return x * leaves[7].value", space)
+    asked, attribute = [], _capture.Walk.attribute
+    monkeypatch.setattr(_capture.Walk, "attribute", lambda self, *a: asked.append(a) or attribute(self, *a))
+    g, x = pyxla.jit(space["f"]), np.ones(2)
+    np.testing.assert_array_equal(g(x), 7 * x)
+    assert len(asked) < 1000
+    leaves[7].value = 9.0
+    np.testing.assert_array_equal(g(x), 9 * x)
+    leaves[7] = leaves[8]
+    np.testing.assert_array_equal(g(x), 8 * x)

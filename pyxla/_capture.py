@@ -5,6 +5,7 @@ mentions, and lists each step with what it leads to now; a step without a value 
 seen too. csrc/py/capture.c checks the list before an entry is used again, so captured numbers, functions and objects are never frozen.
 (Elements of arrays are no guards: they are read at every call.)"""
 import abc
+import collections
 import contextvars
 import ctypes
 import dis
@@ -14,8 +15,10 @@ import gc
 import io
 import logging
 import mmap
+import numbers
 import operator
 import os
+import queue
 import sys
 import threading
 import types
@@ -37,17 +40,18 @@ NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace", "_thread._local")
 PARTIALS = (functools.partial, functools.partialmethod)
 METHODS = (types.FunctionType, staticmethod, classmethod)
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
+WEAK_CONTAINERS = (weakref.WeakSet, weakref.WeakKeyDictionary, weakref.WeakValueDictionary)
 MISSING = object()
 ENVIRONMENT = {"environ", "environb", "getenv", "getenvb", "expandvars", "expanduser"}
 HEADER = {"isfortran", "flags", "strides", "shape", "ndim", "size", "nbytes", "itemsize", "base", "dtype", "resize", "ctypes",
           "__array_interface__", "__len__"}
 # Names that ask for variables or attributes by a computed name, those that ask whether there is one, those that lead to an array's
-# memory by numbers or copy it, those that look at an iterator without advancing it, what changes for others' reasons in sys.
+# memory by numbers or copy it, those that look at an iterator or may leave it as it was, what changes for others' reasons in sys.
 VARIABLES = {"globals", "vars", "eval", "exec"}
 BY_NAME = VARIABLES | {"dir", "attrgetter", "__dict__", "__getattribute__", "inspect", "dataclasses"}
 CATCHES = {"AttributeError", "NameError", "Exception", "BaseException"}
 PEEKS = {"gi_frame", "gi_yieldfrom", "gi_running", "getgeneratorstate", "getgeneratorlocals", "length_hint", "__length_hint__",
-         "__reduce__", "repr"}
+         "__reduce__", "repr", "send", "next", "__next__", "qsize", "empty"}
 PASSING = {"modules", "stdin", "stdout", "stderr", "last_exc", "last_type", "last_value", "last_traceback"}
 LOOKS_UP_MODULES = {"modules", "import_module", "__import__"}
 MEMORY = {"nditer", "nested_iters", "as_ctypes", "__array_interface__", "__array_struct__", "matrix", "asmatrix", "bmat", "poly1d",
@@ -113,6 +117,7 @@ class Names:
         elif op == "IMPORT_NAME":
             self.modules.add(name)
         self.any |= op in ("MATCH_CLASS", "IMPORT_STAR")
+        self.attributes |= {"__match_args__"} if op == "MATCH_CLASS" else set()
 
 
 def asks_nobody(code):
@@ -342,7 +347,7 @@ class Walk:
             self.probe(step, value, _settings.whole_buffer, ())
         if type(value) is np.flatiter:
             self.probe(None, value.base, array_bytes, ())
-        if isinstance(value, Iterator) and foreign_class(type(value)) and type(value) not in PROXIES:
+        if isinstance(value, (Iterator, queue.SimpleQueue)) and foreign_class(type(value)) and type(value) not in PROXIES:
             self.iterators += [value] if not isinstance(value, io.IOBase) or not value.closed and value.readable() else []
             return
         if isinstance(value, PARTIALS):
@@ -365,6 +370,8 @@ class Walk:
             target = target_of(value)
             if target is not None:
                 self.visit(self.add(WEAK, self.root(value), None), target)
+        elif value is warnings.warn or value is warnings.warn_explicit:             # it raises where a filter says so
+            self.visit(self.add(OWN, self.root(warnings), "filters", warnings.filters), warnings.filters)
         elif isinstance(value, (types.BuiltinMethodType, types.MethodWrapperType)):
             self.bound(value.__self__)
         elif isinstance(value, (operator.attrgetter, operator.methodcaller)):
@@ -410,8 +417,6 @@ class Walk:
         for value in self.named_things:
             if CLASS_NAMES & self.attributes and not foreign(value.__module__):
                 self.probe(None, value, _settings.names_of, ())
-            if "__subclasses__" in self.attributes and isinstance(value, type):
-                self.probe(None, value, _settings.subclasses, ())
         for value in self.files if "tell" in named else ():
             self.probe(None, value, _settings.position, ())
 
@@ -434,8 +439,10 @@ class Walk:
             self.known.add((id(module), name))
             if id(value) in self.tellers:
                 self.visit(None, value)
-            if module is sys and type(value) in DATA or module is warnings and name == "filters":
+            if module is sys and type(value) in DATA:
                 self.visit(self.add(OWN, self.root(module), name, value), value)
+            elif module is warnings and name in ("filters", "warn", "warn_explicit"):
+                self.visit(None, warnings.warn)
             else:
                 self.hold(own, name)
 
@@ -508,12 +515,15 @@ class Walk:
             self.probe(step, value, _settings.args_of, value.args)
         elif isinstance(value, weakref.finalize):
             self.probe(step, value, _settings.is_alive, ())
-        elif foreign_class(cls) and "locked" in self.attributes and hasattr(value, "locked"):
-            self.probe(step, value, _settings.is_locked, ())
+        elif foreign_class(cls):
+            self.of_python(step, value)
         if has_memory(value):
             self.probe(step, value, bytes_of, ())
         elif issubclass(cls, (dict, list, set, frozenset, tuple)) or foreign_class(cls) and issubclass(cls, Collection):
-            self.probe(step, value, items_of, value.values() if isinstance(value, Mapping) else value)
+            if not issubclass(cls, WEAK_CONTAINERS):                    # those hold references, among their variables
+                self.probe(step, value, items_of, value.values() if isinstance(value, Mapping) else value)
+            if issubclass(cls, collections.defaultdict):
+                self.visit(self.add(ATTRIBUTE, step, "default_factory", value.default_factory), value.default_factory)
         if not foreign_class(cls):
             self.add(TYPE, step, None, cls)
             self.waiting.append((step, value))
@@ -527,6 +537,15 @@ class Walk:
                 self.probe(step, value, variables_of, [v for v in value.__dict__.values() if leads_on(v)])
         elif hasattr(value, "__wrapped__"):
             self.visit(None, value.__wrapped__)
+
+    def of_python(self, step, value):
+        """What objects of Python's own keep to themselves, where the code asks for it by one of these names."""
+        for names, is_of, tell in _settings.INSIDES:
+            if names & self.attributes and is_of(value):
+                self.probe(step, value, tell, ())
+        for name in getattr(type(value), "__slots__", ()) if isinstance(value, numbers.Number) else ():         # a Fraction
+            part = getattr(value, name)
+            self.visit(self.add(ATTRIBUTE, step, name, part), part)
 
     def function(self, f):
         self.named_things.append(f)
@@ -690,7 +709,7 @@ class Walk:
             self.visit(self.add(ATTRIBUTE, step, name, *slot), *slot or (None,))
         elif own is not None and self.may_come(value, name, found):
             self.known.add((id(value), name))
-            self.add(OWN, step, name)
+            self.add(ATTRIBUTE if isinstance(value, threading.local) else OWN, step, name)
 
     def may_come(self, value, name, found):
         """Whether an attribute of the object itself would be found instead of what is found now."""
@@ -702,6 +721,18 @@ class Walk:
             return name in self.asked or lookup(type(value), "__getattr__") is not MISSING
         return not hasattr(type(found), "__set__")
 
+    def members(self, cls):
+        """An enumeration's members, which its metaclass finds for the code."""
+        if (id(cls), "members") in self.known:
+            return
+        self.known.add((id(cls), "members"))
+        for held in (cls._member_names_, cls._member_map_, cls._value2member_map_):
+            self.seen[id(held)] = held
+            self.add(ITEMS, self.root(held), flat(held) if type(held) is dict else tuple(held))
+        for member in cls._member_map_.values():
+            self.visit(None, member._value_)
+            self.waiting.append((self.root(member), member))
+
     def class_attributes(self, cls):
         """One step for all that the code can find in a class and its bases."""
         if len(self.in_order) != len(self.attributes):
@@ -710,10 +741,14 @@ class Walk:
         if (id(cls), len(names), self.any) in self.known:
             return
         self.known.add((id(cls), len(names), self.any))
+        if isinstance(cls, enum.EnumMeta):
+            self.members(cls)
+        if "__subclasses__" in self.attributes:
+            self.probe(None, cls, _settings.subclasses, cls.__subclasses__())
         bases = [k for k in cls.__mro__ if not foreign_class(k)]
         own = [k for k in bases if not library(k.__module__)]
         computed = {n for k in own for n in k.__dict__ if self.any and n[:2] != "__"}.difference(names)
-        special = {n for k in own for n, v in k.__dict__.items() if n[:2] == n[-2:] == "__" and isinstance(v, METHODS)}
+        special = {n for k in own for n, v in k.__dict__.items() if n[:2] == n[-2:] == "__" and isinstance(v, (*METHODS, property))}
         held = [cls.__mro__]
         for name in sorted({*names, *special, *computed}):
             for k in own:

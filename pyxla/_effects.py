@@ -5,6 +5,7 @@ numbers, advance iterators, read clocks and files.
 is clear from the names in the code is refused before."""
 import gc
 import io
+import queue
 import random
 import sys
 import types
@@ -100,6 +101,8 @@ def state_of_iterator(value):
     if isinstance(value, types.GeneratorType):
         frame = value.gi_frame
         return None if frame is None else (frame.f_lasti, *frame.f_locals.items())
+    if isinstance(value, queue.SimpleQueue):
+        return value.qsize()
     if isinstance(value, io.IOBase):
         return value.tell() if not value.closed and value.seekable() else None
     try:

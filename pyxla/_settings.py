@@ -7,6 +7,7 @@ import ctypes
 import functools
 import logging
 import sys
+import threading
 import types
 
 # Functions without arguments, by module, whose results are compared before compiled code is used.
@@ -14,8 +15,8 @@ TELLERS = {
     "threading": "current_thread currentThread main_thread active_count activeCount enumerate get_ident get_native_id stack_size "
                  "gettrace getprofile",
     "_thread": "get_ident get_native_id stack_size",
-    "sys": "getswitchinterval get_int_max_str_digits gettrace getprofile getdefaultencoding getfilesystemencoding getdlopenflags "
-           "is_finalizing",
+    "sys": "exc_info exception getswitchinterval get_int_max_str_digits gettrace getprofile getdefaultencoding getfilesystemencoding "
+           "getdlopenflags is_finalizing",
     "gc": "isenabled get_threshold get_debug",
     "os": "getpid getppid getuid geteuid getgid getegid getlogin getpgrp cpu_count process_cpu_count",
     "posix": "getpid getppid getuid geteuid getgid getegid getlogin getpgrp cpu_count",
@@ -51,6 +52,8 @@ def parts(value):
         return tuple(part for pair in value.items() for v in pair for part in parts(v))
     if isinstance(value, (list, tuple)):
         return (len(value), *(part for v in value for part in parts(v)))
+    if isinstance(value, (BaseException, types.TracebackType)):       # one that is handled: no call is like another, and nothing keeps it
+        return (object(),)
     named = type(value).__module__ in ("threading", "multiprocessing.process", "multiprocessing.context")
     return (value, value.name, value.daemon) if named and hasattr(value, "daemon") else (value,)
 
@@ -105,6 +108,31 @@ def subclasses(cls):
 
 def is_locked(lock):
     return (lock.locked(),)
+
+
+def owner_of(lock):
+    """Whether an RLock is locked, by whom and how often: only its text says so on every Python."""
+    return (repr(lock),)
+
+
+def digest_of(hashed):
+    return (hashed.copy().digest(),)
+
+
+def outcome_of(future):
+    return future._state, future._result, future._exception
+
+
+# (names that ask for it, whether an object has it, what tells it)
+RLOCK = type(threading.RLock())
+LOCKS = {"locked", "acquire", "_is_owned", "_recursion_count"}
+OUTCOMES = {"done", "result", "exception", "cancelled", "_state", "_result"}
+INSIDES = (
+    (LOCKS, lambda v: type(v) is not RLOCK and hasattr(v, "locked"), is_locked),
+    (LOCKS, lambda v: type(v) is RLOCK, owner_of),
+    ({"digest", "hexdigest"}, lambda v: hasattr(v, "digest_size") and hasattr(v, "copy"), digest_of),
+    (OUTCOMES, lambda v: type(v).__module__ == "_asyncio" and hasattr(v, "_state"), outcome_of),
+)
 
 
 def whole_buffer(file):

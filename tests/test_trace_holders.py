@@ -391,6 +391,50 @@ def what_pythons_own_objects_hold():
     return lambda x: each(x) + value.value + kind("text"), [item(factor, 0, 2.0), attribute(value, "value", 3.0), lambda: kind.register(str, lambda v: 4.0)]
 
 
+@program
+def members_of_enumerations():
+    class Kind(enum.Enum):
+        A, B = 1.0, [2.0]
+
+    for member in Kind:
+        member.weight = 1.0
+    more = object.__new__(Kind)
+    more._name_, more._value_, more.weight = "C", 3.0, 1.0
+    return lambda x: x * sum(member.weight for member in Kind) + len(Kind) + Kind["B"].value[0] + (Kind(1.0) is Kind.A), [
+        attribute(Kind.A, "weight", 5.0), item(Kind.B.value, 0, 4.0), lambda: (item(Kind._member_map_, "C", more)(), Kind._member_names_.append("C")),
+        item(Kind._value2member_map_, 1.0, Kind.B)]
+
+
+@program
+def what_classes_tell_of_themselves():
+    class Root:
+        pass
+
+    class Leaf(Root):
+        k = 1.0
+
+    class Pair:
+        __match_args__ = ("a", "b")
+        a, b = 2.0, 3.0
+
+    class Lends:
+        held = np.ones(4)
+
+        @property
+        def __array_interface__(self):
+            return self.held.__array_interface__
+
+    pair, lends = Pair(), Lends()
+
+    def f(x):
+        match pair:
+            case Pair(a, _):
+                return x * sum(k.k for k in Root.__subclasses__()) * a + np.asarray(lends)
+
+    return f, [attribute(Leaf, "k", 2.0), lambda: setattr(Root, "kept", type("New", (Root,), {"k": 5.0})), attribute(Pair, "__match_args__", ("b", "a")),
+               attribute(lends, "held", np.zeros(4))]
+
+
 @pytest.mark.filterwarnings("ignore:.*has been traced 8 times", "ignore:Setting the")
 @pytest.mark.parametrize("make", made)
 def test_changes_are_seen(make):

@@ -7,6 +7,7 @@ import functools
 import io
 import itertools
 import os
+import queue
 import subprocess
 import sys
 import time
@@ -198,6 +199,52 @@ def test_iterators_that_were_there_before(make):
     same_after(lambda x: x * sum(map(abs, [1, 2])))             # one of its own
 
 
+def test_a_generator_and_a_queue_that_are_as_they_were_afterwards():
+    def numbers():
+        k = 1.0
+        while True:
+            k = (yield k) or k
+
+    held, waiting = numbers(), queue.SimpleQueue()
+    next(held)
+    g = pyxla.jit(lambda x: x * held.send(None))
+    for k in (1.0, 5.0):
+        held.send(k)
+        np.testing.assert_array_equal(g(X), X * k)
+    waiting.put(1.0)
+    with pytest.raises(pyxla.TraceError, match="a SimpleQueue that was there before was advanced"):
+        pyxla.jit(lambda x: x * waiting.get())(X)
+
+
+def test_the_exception_that_is_handled_where_the_function_is_called():
+    g = pyxla.jit(lambda x: x * 2 if sys.exc_info()[0] else x)
+
+    def while_handling():
+        try:
+            raise KeyError(X)
+        except KeyError:
+            return g(X)
+
+    for _ in range(3):
+        np.testing.assert_array_equal(g(X), X)
+        np.testing.assert_array_equal(while_handling(), X * 2)
+
+
+def test_filters_of_warnings():
+    def f(x):
+        warnings.warn("of a traced function", UserWarning, stacklevel=2)
+        return x
+
+    g = pyxla.jit(f)
+    with pytest.warns(UserWarning, match="of a traced"):
+        g(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(UserWarning, match="of a traced"):
+                g(X)
+
+
 # (what is there before, the function's value, a change): seen by the next call.
 SEEN = """
 import threading | x * len(threading.current_thread().name) | threading.current_thread().name = 'abc'
@@ -281,6 +328,17 @@ import numpy as np; a = np.arange(6.0) | x * np.poly1d(a)(1.0) + np.polynomial.P
 import numpy as np; a = np.arange(6.0) | x * np.ma.masked_less(a, 2).sum() + np.matrix(a)[0, 1] | a[5] = 9
 import numpy as np; a = np.arange(6.0) | x * len(np.char.mod('%d', a)[1]) | a[1] = 100
 import bisect, numpy as np; a = np.arange(6.0) | x * bisect.bisect(a, 2.5) | a[:3] = -1, 2.6, 2.7
+import threading; lock = threading.RLock() | x * (2 if lock._is_owned() else 3) | lock.acquire()
+import threading; lock = threading.Lock() | x * (2 if lock.acquire(False) and not lock.release() else 3) | lock.acquire()
+import threading; own = threading.local(); own.k = 2.0 | x * getattr(own, 'k', 3.0) | del own.k
+import queue; q = queue.SimpleQueue() | x * q.qsize() | q.put(1)
+import hashlib; h = hashlib.md5(b'a') | x * h.digest()[0] | h.update(b'b')
+import asyncio; done = asyncio.new_event_loop().create_future() | x * (done.result() if done.done() else 1.0) | done.set_result(5.0)
+import fractions; q = fractions.Fraction(1, 3) | x * q.numerator | q._numerator = 7
+import collections; k = 2.0; d = collections.defaultdict(lambda: k) | x * d['a'] | d.clear(); k = 3.0
+import weakref; C = type('C', (), {}); a, b = C(), C(); s = weakref.WeakSet([a, b]) | x * len(s) | del a
+import weakref; C = type('C', (), {}); a, b = C(), C(); s = weakref.WeakKeyDictionary({a: 1, b: 2}) | x * sum(s.values()) | del a
+import weakref; C = type('C', (), {}); a, b = C(), C(); s = weakref.WeakValueDictionary(a=a, b=b) | x * len(s) | del a
 """.strip().splitlines()
 
 

@@ -96,6 +96,21 @@ def identity_read(effects):
     raise _core.TraceError(effects.refused)
 
 
+def frame_read(effects):
+    """Raises TraceError if it is the user's code that got hold of a caller's frame; csrc/py/frames.c asks."""
+    frame, names = sys._getframe(1), set()
+    while (frame.f_globals.get("__name__") or "").partition(".")[0] in ("inspect", "traceback"):
+        names.add(frame.f_code.co_name)
+        frame = frame.f_back
+    top = (frame.f_globals.get("__name__") or "").partition(".")[0]
+    if top in sys.stdlib_module_names and top != "__main__" or top in ("numpy", "pyxla") or "site-packages" in frame.f_code.co_filename \
+            or "print_stack" in names:                            # which says nothing about what the function computes
+        return
+    effects.refused = ("the frame of a caller of the traced function is asked for: what it tells would stay the same in every call; ask for "
+                       f"it outside and pass what it gives as an argument (at {frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name})")
+    raise _core.TraceError(effects.refused)
+
+
 def state_of_iterator(value):
     """Something that is another such state's equal as long as the iterator was not advanced."""
     if isinstance(value, types.GeneratorType):

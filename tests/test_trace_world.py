@@ -4,13 +4,16 @@ import contextlib
 import copy
 import datetime
 import functools
+import inspect
 import io
 import itertools
+import logging
 import os
 import queue
 import subprocess
 import sys
 import time
+import traceback
 import types
 import uuid
 import warnings
@@ -171,7 +174,6 @@ def test_a_refusal_that_the_function_catches():
 
 
 def test_others_read_the_world_while_a_function_is_traced():
-    import logging
     log, stream = logging.getLogger("pyxla_test_world"), io.StringIO()
     log.addHandler(logging.StreamHandler(stream))
 
@@ -228,6 +230,30 @@ def test_the_exception_that_is_handled_where_the_function_is_called():
     for _ in range(3):
         np.testing.assert_array_equal(g(X), X)
         np.testing.assert_array_equal(while_handling(), X * 2)
+
+
+@pytest.mark.parametrize("form", ["sys._getframe(1).f_locals.get('k', 1.0)", "len(inspect.stack())", "inspect.currentframe().f_back.f_locals['k']",
+                                  "len(traceback.extract_stack())"])
+def test_frames_of_callers_are_refused(form):
+    if sys.version_info < (3, 11) and "_getframe" not in form:
+        pytest.skip("f_back is a plain member here")
+    f = eval(f"lambda x: x * {form}", {"sys": sys, "inspect": inspect, "traceback": traceback, "__name__": "users"})
+    with pytest.raises(pyxla.TraceError, match="frame of a caller.*<string>"):
+        pyxla.jit(f)(X)
+
+
+def test_frames_of_the_function_itself():
+    def name():
+        return sys._getframe(1).f_code.co_name + inspect.currentframe().f_back.f_code.co_name
+
+    def f(x):
+        traceback.print_stack(file=io.StringIO())
+        log.warning("at a line", stack_info=True)
+        return x * len(name()) + len(sys._getframe().f_code.co_name)
+
+    log = logging.getLogger("pyxla_test_frames")
+    log.addHandler(logging.NullHandler())
+    np.testing.assert_array_equal(pyxla.jit(f)(X), f(X))
 
 
 def test_filters_of_warnings():

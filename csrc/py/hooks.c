@@ -150,6 +150,7 @@ bool hooks_init(void)
         return false;
     cached_hooks_init();
     world_hooks_init();
+    frames_init();
     lent_init();
     return adopt_init() && math_hooks_init() && type_hook_init();
 }
@@ -244,6 +245,7 @@ bool hooks_enter(void)
     type_hook_exchange(true);
     cached_hooks_exchange(true);
     world_hooks_exchange(true);
+    frames_exchange(true);
     exchange_code(true);
     return true;
 }
@@ -262,5 +264,6 @@ void hooks_leave(void)
     type_hook_exchange(false);
     cached_hooks_exchange(false);
     world_hooks_exchange(false);
+    frames_exchange(false);
     exchange_code(false);
 }

@@ -40,7 +40,8 @@
     X(identity_read)      /* lazy: pyxla._effects.identity_read */ \
     X(steps)              /* lazy: pyxla._capture.steps */ \
     X(steps_again)        /* lazy: pyxla._capture.steps_again */ \
-    X(world_read)         /* lazy: pyxla._effects.world_read */ \
+    X(world_read)         /* lazy: pyxla._effects.world_read, .frame_read */ \
+    X(frame_read) \
     X(result_check)       /* lazy: pyxla._results.check, .key */ \
     X(result_key) \
     X(shares_memory)      /* lazy: numpy.shares_memory */ \

@@ -61,6 +61,7 @@ Trace *trace_begin(const TraceOptions *options)
     t->scalars = scalars_new();
     t->guards = guards_new();
     t->priv->captured = PyDict_New();
+    t->priv->began = Py_XNewRef((PyObject *)PyEval_GetFrame());
     if (!t->graph || !t->scalars || !t->guards || !t->priv->captured || !hooks_enter()) {
         if (!PyErr_Occurred())
             PyErr_NoMemory();
@@ -98,6 +99,7 @@ static void trace_close(Trace *t)
     Py_CLEAR(p->captured);
     Py_CLEAR(p->declined);
     Py_CLEAR(p->effects);
+    Py_CLEAR(p->began);
     for (int k = 0; k < 64; k++)
         Py_CLEAR(p->frames[k].code);
 }

@@ -105,6 +105,7 @@ struct TracePrivate {
     PyObject *handler, *handler_before;   /* NumPy's memory handler in this trace, and outside */
     PyObject *captured;           /* dict: id of an array -> number of its input */
     bool bools;                   /* True and False are passed as they are, and guarded: code in reach asks `x is True` */
+    PyObject *began;              /* the frame that began the trace, NULL: none of Python's */
     PyObject *effects;            /* what the trace must leave as it was: a pyxla._effects.Effects, or NULL */
     VEC(uint8_t) depends;         /* per node: DEPENDS_ bits */
     VEC(Undo) journal;
@@ -415,6 +416,9 @@ void cached_hooks_exchange(bool ours);
 /* ---- world.c: clocks, files, the system's random numbers ---- */
 void world_hooks_init(void);
 void world_hooks_exchange(bool ours);
+/* ---- frames.c ---- */
+void frames_init(void);
+void frames_exchange(bool ours);
 
 /* ---- adopt.c: arrays that existed before the trace become inputs wherever user code reads their elements ---- */
 PyObject *core_outside(PyObject *module, PyObject *args);         /* cached.c: _core.outside(f, *args) */

@@ -418,3 +418,15 @@ def test_an_array_keeps_its_order_under_another_value(make, use):
         want, got = f(x.copy("K"), 2), pyxla.jit(f)(x.copy("K"), 2)
         same(want, got)
         assert np.shares_memory(*want) or not np.shares_memory(*got)
+
+
+@pytest.mark.parametrize("order", "CFAK")
+@pytest.mark.parametrize("copy", [False, True])
+def test_astype_to_its_own_dtype_is_the_array_itself_where_the_order_fits(order, copy):
+    f = lambda x: x.astype(float, order=order, copy=copy)
+    g = pyxla.jit(f)
+    x = np.arange(12.0).reshape(3, 4)
+    for a in (x, x.T, x[:, ::2], x[:1], x[0], x[0, ::2], np.broadcast_to(x[0], (2, 4))):
+        got, want = g(a), f(a)
+        assert (got is a, np.shares_memory(got, a), got.strides) == (want is a, np.shares_memory(want, a), want.strides)
+        np.testing.assert_array_equal(got, want)

@@ -23,7 +23,7 @@ from ._args import (
     unsupported,
 )
 from .extents import broadcast_shapes
-from .manip import ordered
+from .manip import letter, order_of, ordered
 
 implements, method = _core.implements, _core.method
 
@@ -133,7 +133,9 @@ def astype_method(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
     if not np.can_cast(a.dtype, dtype, casting):
         raise TypeError(f"Cannot cast array data from {a.dtype!r} to {dtype!r} according to the rule '{casting}'")
     if a.dtype == dtype:
-        return ordered(a, order) if copy else a
+        if copy or letter(order) == "K":
+            return ordered(a, order) if copy else a
+        return _core.contiguous(a, order_of(a, order, "a copy") == "F")
     return _core.cast(a, dtype) if order in ("K", "k") or a.ndim < 2 else ordered(_core.cast(a, dtype), order)
 
 

@@ -20,7 +20,7 @@ _used = False
 
 def _before_fork():
     """Imports what the first trace imports: a child forked while another thread is at it would wait for that thread for ever."""
-    for name in ("_np", "_creation", "_capture") if _used else ():
+    for name in ("_np", "_creation", "_capture", "_errors", "_results") if _used else ():
         importlib.import_module(f"pyxla.{name}")
 
 

@@ -13,7 +13,6 @@ import enum
 import functools
 import gc
 import io
-import logging
 import mmap
 import numbers
 import operator
@@ -380,7 +379,7 @@ class Walk:
             self.probe(step, value, context_value, context_value(value))
         elif isinstance(value, types.ModuleType):
             self.modules.append(value)
-            self.loggers += [logging.root] if value is logging else []
+            self.loggers += [value.root] if value.__name__ == "logging" else []
             if not foreign(value.__name__):
                 self.libraries |= library(value.__name__)
                 self.imports |= library(value.__name__)
@@ -502,7 +501,7 @@ class Walk:
         cls = type(value)
         if library(cls.__module__) and any(hasattr(cls, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
             return                          # an array of another library: its memory is read at every call
-        if isinstance(value, logging.Logger):
+        if _settings.is_logger(value):
             self.loggers.append(value)
         if isinstance(value, enum.Enum):
             self.visit(self.add(OWN, step, "_value_", value._value_), value._value_)

@@ -5,7 +5,6 @@ decimal numbers and loggers go by. What is told by functions with arguments is r
 import abc
 import ctypes
 import functools
-import logging
 import sys
 import threading
 import types
@@ -29,7 +28,7 @@ TELLERS = {
     "faulthandler": "is_enabled",
     "tracemalloc": "is_tracing get_traceback_limit",
     "platform": "node",
-    "asyncio": "get_event_loop_policy",
+    "asyncio": "get_event_loop_policy current_task get_running_loop",
     "getpass": "getuser",
 }
 LOGGING = {"isEnabledFor", "level", "getEffectiveLevel", "disabled", "handlers", "hasHandlers", "filters", "propagate"}
@@ -82,15 +81,22 @@ def of_decimal(value):
     return told_by.__module__ in ("decimal", "_decimal", "_pydecimal")
 
 
+def is_logger(value):
+    """Whether a value is one of logging's. The module is not imported for that: what it does at forks begins with its import."""
+    loaded = sys.modules.get("logging")
+    return loaded is not None and isinstance(value, loaded.Logger)
+
+
 def logger_settings(logger):
     own = logger.getEffectiveLevel(), logger.level, logger.disabled, logger.propagate
-    return *own, logging.root.manager.disable, *logger.handlers, *logger.filters
+    return *own, logger.manager.disable, *logger.handlers, *logger.filters
 
 
 def loggers(texts):
     """The loggers that `logging.getLogger(text)` gives for some of these texts, and the root."""
-    known = logging.root.manager.loggerDict
-    return [logging.root, *(known[t] for t in sorted(texts & known.keys()) if isinstance(known[t], logging.Logger))]
+    root = sys.modules["logging"].root
+    known = root.manager.loggerDict
+    return [root, *(known[t] for t in sorted(texts & known.keys()) if is_logger(known[t]))]
 
 
 def class_registrations(_):

@@ -227,6 +227,26 @@ for t in threads: t.join()
 """)
 
 
+def test_fork_before_the_first_call():
+    """What a call imports was imported before the fork, as another thread may have been at it; nothing of that is said."""
+    out = run("""
+import os, sys, warnings, numpy as np, pyxla
+warnings.simplefilter("ignore")
+sys.stderr = sys.stdout
+f = pyxla.jit(lambda x: np.sort(np.tanh(x)) + x[x > 0].sum())
+pid = os.fork()
+loaded = set(sys.modules)
+f(np.ones(3))
+try: pyxla.jit(lambda x: bool(x))(np.ones(3))
+except pyxla.TraceError: pass
+late = [name for name in set(sys.modules) - loaded if name.startswith("pyxla")]
+print(*late)
+if pid == 0: os._exit(len(late))
+assert os.waitpid(pid, 0)[1] == 0
+""")
+    assert not out.strip()
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity")
 def test_the_pool_respects_the_affinity():
     run("""
@@ -236,6 +256,18 @@ import pyxla
 assert pyxla.get_num_threads() == 1
 """, PYXLA_NUM_THREADS="")
     assert run("import pyxla; print(pyxla.get_num_threads())", PYXLA_NUM_THREADS="5").strip() == "5"
+    run("""
+import os, pyxla
+pyxla.get_num_threads()
+one = {min(os.sched_getaffinity(0))}
+if (pid := os.fork()) == 0:
+    os.sched_setaffinity(0, one)
+    os._exit(pyxla.get_num_threads() - 1)
+assert os.waitpid(pid, 0)[1] == 0
+os.sched_setaffinity(0, one)
+pyxla.set_num_threads(None)
+assert pyxla.get_num_threads() == 1
+""", PYXLA_NUM_THREADS="")
 
 
 def test_multiprocessing():

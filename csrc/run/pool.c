@@ -39,7 +39,18 @@ static struct {
 } pool;
 
 static atomic_int wanted;              /* pool_set_threads; 0: the default */
+static atomic_int known;               /* the default; 0: to be found. A child of a fork, and whoever asks for it, finds it anew */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* In the child no worker lives and nobody else runs a job. */
+static void fork_child(void)
+{
+    pool.count = 0;
+    atomic_store(&pool.busy, false);
+    atomic_store(&known, 0);
+}
+
+static void init(void) { pthread_atfork(NULL, NULL, fork_child); }
 
 /* ---- how many ---- */
 
@@ -54,15 +65,20 @@ int pool_default_threads(void)
 
 int pool_threads(void)
 {
-    static atomic_int known;
     int n = atomic_load_explicit(&wanted, memory_order_relaxed);
     if (n > 0) return n;
     n = atomic_load_explicit(&known, memory_order_relaxed);
-    if (n == 0) atomic_store_explicit(&known, n = pool_default_threads(), memory_order_relaxed);
+    if (n > 0) return n;
+    pthread_once(&once, init);
+    atomic_store_explicit(&known, n = pool_default_threads(), memory_order_relaxed);
     return n;
 }
 
-void pool_set_threads(int n) { atomic_store(&wanted, n < 0 ? 0 : n < MOST_THREADS ? n : MOST_THREADS); }
+void pool_set_threads(int n)
+{
+    atomic_store(&known, 0);
+    atomic_store(&wanted, n < 0 ? 0 : n < MOST_THREADS ? n : MOST_THREADS);
+}
 
 int pool_workers(int threads)
 {
@@ -167,15 +183,6 @@ static void *worker_main(void *arg)
         if (atomic_fetch_sub(&pool.remaining, 1) == (WAITING | 1)) futex_wake(&pool.remaining);
     }
 }
-
-/* In the child no worker lives and nobody else runs a job. */
-static void fork_child(void)
-{
-    pool.count = 0;
-    atomic_store(&pool.busy, false);
-}
-
-static void init(void) { pthread_atfork(NULL, NULL, fork_child); }
 
 /* Makes workers up to `count`, or as many as there can be. Signals are for the threads that were there before. */
 static void make_workers(int count)

@@ -106,8 +106,9 @@ def frame_read(effects):
     if top in sys.stdlib_module_names and top != "__main__" or top in ("numpy", "pyxla") or "site-packages" in frame.f_code.co_filename \
             or "print_stack" in names:                            # which says nothing about what the function computes
         return
-    effects.refused = ("the frame of a caller of the traced function is asked for: what it tells would stay the same in every call; ask for "
-                       f"it outside and pass what it gives as an argument (at {frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name})")
+    effects.refused = ("the frame of a caller of the traced function is asked for: what it tells would stay the same in every call; "
+                       "ask for it outside and pass what it gives as an argument "
+                       f"(at {frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name})")
     raise _core.TraceError(effects.refused)
 
 

@@ -72,6 +72,9 @@ LONG = {
     "rows, columns": lambda x: (x.var(1), x.sum(0)),
     "whole, columns": lambda x: (x.var(), x.max(0), x.argmin(1)),
     "all, and what follows": lambda x: ((x.std(1) + 1) * 2, x.std(), x.std(0), x.mean(), x.sum(1)),
+    "squares": lambda x: (x.var(1), (x * x).sum(1)),
+    "features": lambda x: (x.mean(), x.std(), np.sqrt((x * x).mean()), np.abs(x).max(), np.count_nonzero(x > 1000)),
+    "another axis": lambda x: (x.std(-1), np.sqrt(x).sum(0)),
 }
 
 
@@ -84,6 +87,17 @@ def test_variances_of_long_rows_go_by_pieces(name, shape):
     assert len(reads(c.plan)) == 1, str(c.plan)[:1000]
     for got, want in zip(pyxla.jit(LONG[name])(x), LONG[name](x.astype(np.float64))):
         np.testing.assert_allclose(got, want, rtol=3e-6)
+
+
+def test_places_share_a_pass_with_a_variance_past_the_shared_cache():
+    for shape, passes in ((1100, 4000), 1), ((300, 2400), 2):                  # of 256 KB
+        x = R.standard_normal(shape).astype("float32")
+        code = f"import numpy as np, pyxla; print(pyxla.jit(lambda x: (x.argmax(), x.var())).lower(np.zeros({shape}, 'f4')).compile().plan)"
+        env = dict(os.environ, PYXLA_CACHES="32768,262144", PYTHONPATH=str(Path(pyxla.__file__).parent.parent))
+        plan = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+        assert len(reads(plan)) == passes
+        got = pyxla.jit(lambda x: (x.argmax(), x.var()))(x)
+        assert got[0] == x.argmax() and abs(got[1] - x.astype("float64").var()) < 1e-6
 
 
 def center(x):

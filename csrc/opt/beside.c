@@ -11,6 +11,7 @@ enum {
     PIECE_MOST = 8192,           /* bytes of a row that schedule_together.c goes through several times in the first cache */
     PIECE_LEAST = 1024,          /* ... that is worth what its own moments cost */
     LOOKED_AT = 32,              /* nodes of a computed value */
+    SHARED = 16,                 /* second caches, that may lie in the shared one */
     L2 = 1 << 20,                /* where no target is known */
 };
 
@@ -56,16 +57,20 @@ void beside_note(const Graph *g, Id id, Beside *b)
     for (int d = 0; d < node_at(g, v)->rank; d++) kept += !(node_attr(g, id)[0] >> d & 1) && node_shape(g, v)[d] != 1;
     b[v].numbers += !kept;
     if (!node_at(g, x)->rank) return;
+    Op op = node_at(g, id)->op;
+    b[x].places = b[x].places || op == OP_reduce_argmax || op == OP_reduce_argmin;
     note(g, x, x, axes, node_at(g, id)->op == OP_reduce_var && axes >> (node_at(g, x)->rank - 1) & 1, b, &left);
 }
 
-/* Whether what x is computed from is reduced over several sets of axes, or as several values. */
-static bool is_mixed(const Graph *g, Id x, const Beside *b, int *left)
+/* Whether what x is computed from is reduced over several sets of axes, or as several values, or its greatest element is looked for, which blocks of a variance do
+ * not give: from the shared cache two passes are quicker. */
+static bool is_mixed(const Graph *g, Id x, const Beside *b, const Target *target, int *left)
 {
     const Node *n = node_at(g, x);
-    if (b[x].mixed) return true;
+    int64_t l2 = target && target->l2 ? (int64_t)target->l2 : L2;
+    if (b[x].mixed || (b[x].places && node_size(g, x) * dtype_info[n->dtype].bytes > l2 * SHARED)) return true;
     if (--*left < 0) return false;
-    for (int i = 0; i < n->nin && op_info[n->op].kind == KIND_ELEMENTWISE; i++) if (is_mixed(g, node_in(g, x)[i], b, left)) return true;
+    for (int i = 0; i < n->nin && op_info[n->op].kind == KIND_ELEMENTWISE; i++) if (is_mixed(g, node_in(g, x)[i], b, target, left)) return true;
     return false;
 }
 
@@ -107,19 +112,30 @@ VarianceForm beside_form(const Beside *b, const Graph *old, Id id, const Graph *
     int left = LOOKED_AT;
     if (op_info[node_at(old, id)->op].kind != KIND_REDUCE || !node_at(g, x)->rank) return VARIANCE_ALONE;
     Id base = base_of(old, id, &over);
-    if (!b[base].varied || !is_mixed(old, base, b, &left)) return VARIANCE_ALONE;
+    if (!b[base].varied || !is_mixed(old, base, b, target, &left)) return VARIANCE_ALONE;
     Dim row = node_shape(g, x)[node_at(g, x)->rank - 1];
     return row >= 0 && piece_of(g, x, target, in) == row ? VARIANCE_ROWS : VARIANCE_SHARED;
 }
 
-bool beside_cut(const Beside *b, const Graph *old, Id id, const Id *map, Graph *g, const Target *target, const PlanInput *in, Id *x, int64_t *axes)
+/* The value with variances that y is, or is computed from by operations that are for y alone; 0: there is none. */
+static Id varied_below(const Beside *b, const Graph *old, const uint32_t *uses, Id y, int *left)
+{
+    const Node *n = node_at(old, y);
+    Id x = b[y].varied ? y : 0;
+    if (--*left < 0) return 0;
+    for (int i = 0; i < n->nin && !x && op_info[n->op].kind == KIND_ELEMENTWISE && uses[y] == 1; i++) x = varied_below(b, old, uses, node_in(old, y)[i], left);
+    return x;
+}
+
+bool beside_cut(const Beside *b, const Graph *old, Id id, const Id *map, const uint32_t *uses, Graph *g, const Target *target, const PlanInput *in, Id *x, int64_t *axes)
 {
     uint64_t over;
     Id base = base_of(old, id, &over), v = *x;
-    int r = node_at(g, v)->rank, left = LOOKED_AT;
+    int r = node_at(g, v)->rank, left = LOOKED_AT, looked = LOOKED_AT;
     Dim shape[MAX_RANK];
-    if (v != map[base] || !r || !b[base].varied || !is_mixed(old, base, b, &left)) return false;
-    Dim piece = piece_of(g, v, target, in);
+    Id varied = v == map[base] && r ? varied_below(b, old, uses, base, &looked) : 0;
+    if (!varied || node_at(g, map[varied])->rank != r || !is_mixed(old, varied, b, target, &left)) return false;
+    Dim piece = piece_of(g, map[varied], target, in);
     if (!piece || piece == node_shape(g, v)[r - 1]) return false;
     for (int d = 0; d < r; d++) shape[d] = node_shape(g, v)[d];
     shape[r - 1] /= piece;

@@ -123,16 +123,17 @@ Id variance(Graph *g, Id x, const int64_t *attr, const Target *target, const Pla
 Id reduce_beside_variance(Graph *g, Op op, Id x, const int64_t *attr, const Target *target, const PlanInput *in, VarianceForm form);
 /* ---- beside.c ---- */
 /* What is known of a node's reductions, and of those of what is computed from it element by element: the value and the axes of one of them, whether there are some of others,
- * a variance over axes that include the last one; how many reductions make a number of it. */
-typedef struct { uint64_t axes; Id of; uint32_t numbers; bool mixed, varied; } Beside;
+ * a variance over axes that include the last one, an argmax or argmin; how many reductions make a number of it. */
+typedef struct { uint64_t axes; Id of; uint32_t numbers; bool mixed, varied, places; } Beside;
 /* Notes what node id reduces, if it is a reduction. */
 void beside_note(const Graph *g, Id id, Beside *b);
 /* Whether the value that reduction id is of, below a view, has variances over its last axis. */
 bool beside_varies(const Beside *b, const Graph *old, Id id);
 /* How reduction id of the old graph, now of x in g, goes if it is a variance. */
 VarianceForm beside_form(const Beside *b, const Graph *old, Id id, const Graph *g, Id x, const Target *target, const PlanInput *in);
-/* Reduction id of the old graph, of *x over *axes in g, as one of *x in pieces, if a variance of the same value goes by these; false: it stays, or an error. map: from the old graph to g. */
-bool beside_cut(const Beside *b, const Graph *old, Id id, const Id *map, Graph *g, const Target *target, const PlanInput *in, Id *x, int64_t *axes);
+/* Reduction id of the old graph, of *x over *axes in g, as one of *x in pieces, if a variance of the same value, or of one that it is computed from, goes by these; false: it stays, or an error.
+ * map: from the old graph to g; uses: of the old graph. */
+bool beside_cut(const Beside *b, const Graph *old, Id id, const Id *map, const uint32_t *uses, Graph *g, const Target *target, const PlanInput *in, Id *x, int64_t *axes);
 /* ---- reshapes.c: reshapes that are no index maps; in: layouts of the graph's inputs, NULL: all in C order ---- */
 /* Whether graph input `id` lies in C order without gaps. */
 bool input_in_order(const Graph *g, const PlanInput *in, Id id);

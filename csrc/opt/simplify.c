@@ -301,7 +301,7 @@ static Id rebuild(Pass *p, Id id)
     memcpy(over, attr, sizeof *attr * n->nattr);
     bool moved = below_reshape(p->g, p->beside[node_in(p->old, id)[0]].numbers == p->uses[node_in(p->old, id)[0]], &in[0], &over[0]);
     bool turned = below_transpose(p, id, &in[0], &over[0], perm);
-    moved = beside_cut(p->beside, p->old, id, p->map, p->g, p->target, p->in, &in[0], &over[0]) || moved || reduce_refined(p->g, p->in, n->op, &in[0], &over[0]);
+    moved = beside_cut(p->beside, p->old, id, p->map, p->uses, p->g, p->target, p->in, &in[0], &over[0]) || moved || reduce_refined(p->g, p->in, n->op, &in[0], &over[0]);
     Id r = simplified(p, id, in, over);
     if (turned && r) return graph_transpose(p->g, r, perm);
     return moved && r ? graph_reshape(p->g, r, node_shape(p->old, id), n->rank) : r;

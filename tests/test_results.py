@@ -2,6 +2,10 @@
 
 import collections
 import gc
+import os
+import platform
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -36,6 +40,26 @@ def test_memory_comes_back():
     kept = pyxla.memory_info().cached
     assert pyxla.trim_memory() == kept
     assert pyxla.memory_info().cached == 0
+
+
+@pytest.mark.skipif("san" in os.environ.get("LD_PRELOAD", "") or platform.libc_ver()[0] != "glibc", reason="another malloc")
+def test_trimmed_memory_goes_back_to_the_system():
+    """In a process of its own; the list is longer lived than most results, so that the heap does not end with them."""
+    code = """
+import gc, numpy as np, pyxla
+def resident(): return int(open("/proc/self/statm").read().split()[1])
+f = pyxla.jit(lambda x: x + 1)
+x = np.ones(200)
+f(x)
+before, ys = resident(), [f(x) for _ in range(30_000)]
+held, last = resident() - before, ys.pop()
+del ys
+gc.collect()
+pyxla.trim_memory()
+print((resident() - before) / held)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert float(done.stdout) < 0.4, done.stderr
 
 
 def test_scalars():

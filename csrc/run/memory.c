@@ -4,6 +4,7 @@
  * from mmap. A thread's cache has a lock of its own (taken by its thread alone, but for mem_info, mem_trim and fork). */
 #define _GNU_SOURCE
 #include "run/memory.h"
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -564,7 +565,11 @@ size_t mem_trim(void)
     drain_all();
     Block *out = common_shrink(0);
     pthread_mutex_unlock(&common.lock);
-    return release_all(out);
+    size_t bytes = release_all(out);
+#ifdef __GLIBC__
+    malloc_trim(0);                    /* small blocks went to malloc, which keeps what is not at the end of its heap */
+#endif
+    return bytes;
 }
 
 void mem_limit(size_t bytes)

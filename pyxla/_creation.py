@@ -39,7 +39,7 @@ def traced(x):
     """Whether x is a tracer or a sequence with tracers inside."""
     if isinstance(x, (list, tuple)):
         return any(map(traced, x))
-    return _core.is_tracer(x) or type(x) is creators.get("flat")
+    return _core.is_tracer(x) or _core.is_extent(x) or type(x) is creators.get("flat")
 
 
 def holds_array(x):

@@ -331,3 +331,35 @@ def test_scalars_have_an_order_of_their_own(dtype, other):
         for b in (0, 1, 2):
             args = np.array(z, dtype), np.array(b).astype(other)
             same(f(*args), g(*args))
+
+
+# A Python complex number and an np.float64, a float to it: the result is Python's.
+WEAK = """
+1j * x[0], 1j + x[0], 1j - x[1], 2j / x[1], 1j ** x[1], c * x.sum(), (1j * x[0]) * y, (c - x[1] + x[2]) * y, -(1j * x[1]) * y
+(2j * x[1]).real * y, (2j * x[1]).imag, (c * x[1]).conjugate() * y, abs(2j * x[1]) * y, (1j * x[1]) ** 2 * y, 3 / (1j * x[1]), 2 ** (1j * x[1])
+np.exp(1j * x[1] * y), np.exp(1j * x[1]) * y, np.add(1j * x[1], y), np.where(y > 2, 1j * x[1], y), np.full(2, 1j * x[1]), np.float32(2) * (1j * x[1])
+x[1] + 1j * x[2], x[1] * (1j * x[2]) * y, (1j * x[1] + 1) * y[0], sum([1j * v for v in x]), np.sum([1j * v for v in x]), np.prod([c * x[1], 2.0])
+np.array(1j * x[1]), np.array([1j * v for v in x]), np.concatenate([[1j * x[1]], y]), np.stack([c * x[1], x[2]]), np.diag([c * x[1], x[1]]), np.complex64(c * x[1])
+x[1] * 1j * y, y[1] * 1j * y, 1j * y[1] * y, 1j * x[:1] * y, isinstance(1j * x[1], complex), np.iscomplexobj(1j * x[1]), 1j == x[1]
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("form", WEAK)
+def test_pythons_complex_numbers_and_float64(form):
+    f = eval(f"lambda x, y, c: ({form})")
+    x = np.arange(4.0)
+    for c in (2.5 - 1j, 3.0):
+        for got, want in zip(pyxla.jit(f)(x, x.astype("f4"), c), f(x, x.astype("f4"), c), strict=True):
+            assert type(got) is type(want) or type(want) is bool
+            assert getattr(got, "dtype", None) == getattr(want, "dtype", None) or type(want) is bool
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_pythons_complex_numbers_divide_and_compare_as_pythons():
+    x = np.zeros(3)
+    with pytest.raises(ZeroDivisionError):
+        pyxla.jit(lambda x: 1j / x[0])(x)
+    with pytest.raises(TypeError):
+        pyxla.jit(lambda x: 1j * x[0] < 3)(x)
+    with pytest.raises(TypeError):
+        pyxla.jit(lambda x: 1j * x[0] // 3)(x)

@@ -422,7 +422,7 @@ static bool tracer_inside(PyObject *o, int depth)
         return false;
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); k++) {
         PyObject *item = PySequence_Fast_GET_ITEM(o, k);
-        if (is_tracer(item) || (depth < 8 && tracer_inside(item, depth + 1)))
+        if (is_tracer(item) || is_extent(item) || (depth < 8 && tracer_inside(item, depth + 1)))
             return true;
     }
     return false;

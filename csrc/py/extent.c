@@ -26,6 +26,11 @@ Tracer *extent_tracer(PyObject *o)
     return NULL;
 }
 
+PyObject *extent_number(PyObject *x)
+{
+    return extent_type ? PyObject_CallOneArg((PyObject *)extent_type, x) : PyErr_Format(PyExc_RuntimeError, "no class of extents is registered");
+}
+
 Id extent_node(Graph *g, Dim d)
 {
     int64_t constant;
@@ -48,10 +53,8 @@ PyObject *extent_object(Trace *t, Dim d)
 {
     if (d >= 0)
         return PyLong_FromLongLong(d);
-    if (!extent_type)
-        return PyErr_Format(PyExc_RuntimeError, "no class of extents is registered");
     PyObject *x = tracer_result(t, extent_node(t->graph, d), LAYOUT_C);
-    PyObject *o = x ? PyObject_CallOneArg((PyObject *)extent_type, x) : NULL;
+    PyObject *o = x ? extent_number(x) : NULL;
     Py_XDECREF(x);
     return o;
 }

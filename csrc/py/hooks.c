@@ -108,12 +108,14 @@ static newfunc original_new(PyTypeObject *type)
 static PyObject *scalar_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *x = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : NULL;
-    if (!x || !is_tracer(x) || !trace_current()) {
+    if (!x || !(is_tracer(x) || is_extent(x)) || !trace_current()) {
         newfunc original = original_new(type);
         return original ? original(type, args, kwargs) : PyErr_Format(PyExc_TypeError, "cannot create a %s", type->tp_name);
     }
-    PyObject *cast = core_item(core_creators, "scalar");
-    return cast ? PyObject_CallFunctionObjArgs(cast, type, x, NULL) : NULL;
+    PyObject *cast = core_item(core_creators, "scalar"), *value = is_extent(x) ? (PyObject *)extent_tracer(x) : Py_NewRef(x);
+    PyObject *r = cast && value ? PyObject_CallFunctionObjArgs(cast, type, value, NULL) : NULL;
+    Py_XDECREF(value);
+    return r;
 }
 
 static void save_types(void)

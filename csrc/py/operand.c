@@ -103,7 +103,7 @@ bool operand_read(Trace *t, PyObject *o, Operand *out, bool sequences)
     if (is_extent(o)) {
         Tracer *x = extent_tracer(o);
         bool ok = x && read_tracer(t, x, out);
-        out->code = out->code == DT_int64 ? CODE_INT : CODE_FLOAT;
+        out->code = out->code == DT_int64 ? CODE_INT : out->code == DT_float64 ? CODE_FLOAT : CODE_COMPLEX;
         Py_XDECREF(x);
         return ok;
     }

@@ -20,11 +20,41 @@ static bool repeats(PyObject *a, PyObject *b)
     return (PyList_Check(list) || PyTuple_Check(list)) && ((Tracer *)times)->kind == TRACER_NUMPY_SCALAR;
 }
 
+/* Whether a Python complex number meets an np.float64, which is a float to it: the result is Python's, and its dtype yields. */
+static bool complex_meets_float(PyObject *a, PyObject *b)
+{
+    if (!python_scalar(a) || !is_tracer(b) || ((Tracer *)b)->kind != TRACER_NUMPY_SCALAR || !tracer_trace((Tracer *)b) || tracer_dtype((Tracer *)b) != DT_float64)
+        return false;
+    return PyComplex_CheckExact(is_tracer(a) ? scalars_value(((Tracer *)b)->cell->trace->scalars, ((Tracer *)a)->reg) : a);
+}
+
+/* As a number of the run, which has the operators of one. New reference; NULL with an exception. */
+static PyObject *as_complex_number(PyObject *a, PyObject *b)
+{
+    Trace *t = ((Tracer *)b)->cell->trace;
+    PyObject *x = as_tracer(t, a), *n = x ? extent_number(x) : NULL;
+    Py_XDECREF(x);
+    return n;
+}
+
+static PyObject *complex_operate(binaryfunc operate, PyObject *a, PyObject *b)
+{
+    PyObject *n = as_complex_number(a, b), *r = n ? operate(n, b) : NULL;
+    Py_XDECREF(n);
+    return r;
+}
+
+static const binaryfunc of_complex[UF_COUNT] = {
+    [UF_add] = PyNumber_Add, [UF_subtract] = PyNumber_Subtract, [UF_multiply] = PyNumber_Multiply, [UF_divide] = PyNumber_TrueDivide,
+};
+
 #define BINARY(name, scalar) \
     static PyObject *op_##name(PyObject *a, PyObject *b) \
     { \
         if (meets_extent(a, b) || (UF_##name == UF_multiply && repeats(a, b))) \
             Py_RETURN_NOTIMPLEMENTED; \
+        if (of_complex[UF_##name] && complex_meets_float(a, b)) \
+            return complex_operate(of_complex[UF_##name], a, b); \
         return python_scalar(a) && python_scalar(b) ? scalar_operate(scalar, a, b, NULL) : ufunc_binary(UF_##name, a, b); \
     } \
     static PyObject *inplace_##name(PyObject *a, PyObject *b) \
@@ -178,12 +208,16 @@ static int fast_power(PyObject *a, PyObject *b, Ufunc *out)
     return square || !is_float ? square : choose(b, -1, true, UF_reciprocal, out);
 }
 
+static PyObject *power(PyObject *a, PyObject *b) { return PyNumber_Power(a, b, Py_None); }
+
 static PyObject *op_power(PyObject *a, PyObject *b, PyObject *modulus)
 {
     if (modulus != Py_None || meets_extent(a, b))
         Py_RETURN_NOTIMPLEMENTED;
     if (python_scalar(a) && python_scalar(b))
         return scalar_operate(SCALAR_POW, a, b, NULL);
+    if (complex_meets_float(a, b))
+        return complex_operate(power, a, b);
     Ufunc u;
     int fast = fast_power(a, b, &u);
     return fast < 0 ? NULL : fast ? ufunc_unary(u, a) : ufunc_binary(UF_power, a, b);

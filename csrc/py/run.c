@@ -201,8 +201,11 @@ static PyArrayObject *viewed_input(const Entry *e, uint32_t k, const Record *r)
 static PyObject *make_new(const TraceResult *res, const Entry *e, const Frame *f)
 {
     const Output *o = &e->outputs[res->output];
-    if (res->python_number && o->scalar)
-        return o->dtype == DT_int64 ? PyLong_FromLongLong(*(int64_t *)f->out[res->output]) : PyFloat_FromDouble(*(double *)f->out[res->output]);
+    if (res->python_number && o->scalar) {
+        const double *parts = f->out[res->output];
+        return o->dtype == DT_int64 ? PyLong_FromLongLong(*(int64_t *)f->out[res->output])
+               : o->dtype == DT_float64 ? PyFloat_FromDouble(parts[0]) : PyComplex_FromDoubles(parts[0], parts[1]);
+    }
     if (o->scalar)
         return PyArray_Scalar(f->out[res->output], o->descr, NULL);
     PyObject *a = f->array[res->output];

@@ -359,6 +359,8 @@ PyObject *as_tracer(Trace *t, PyObject *o);
 bool is_extent(PyObject *o);
 /* The 0-d tracer of a Number; borrowed by its owner: new reference, NULL with an exception. */
 Tracer *extent_tracer(PyObject *o);
+/* A number of the run with this value; a new reference, NULL with an exception. */
+PyObject *extent_number(PyObject *x);
 /* A dim as a Python int or a Number; NULL with an exception. */
 PyObject *extent_object(Trace *t, Dim d);
 /* The int64 scalar that a dim stands for, and the dim of such a scalar (sums are taken apart, so that equal extents are equal dims). */

@@ -75,7 +75,7 @@ def conj(x):
 def stacked(items):
     """A nested sequence of numbers, arrays and tracers as one array tracer, as `np.array` makes it."""
     values = list(leaves(items))
-    if not any(_core.is_tracer(v) or isinstance(v, np.ndarray) for v in values):
+    if not any(_core.is_tracer(v) or _core.is_extent(v) or isinstance(v, np.ndarray) for v in values):
         return _core.constant(np.array(items))
     dtype = np.result_type(*map(default_type, values))
     parts = [array(v, dtype) for v in items]

@@ -10,14 +10,15 @@ import numpy as np
 from .. import _core
 from ._args import INT
 
-FLOAT = np.dtype(np.float64)
+FLOAT, COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
+NAMES = {INT: "int", FLOAT: "float", COMPLEX: "complex"}
 
 
 DECIDED = "a size that NumPy's own code decides by is not what it was in the trace; call the jitted function again"
 
 
 class Number:
-    """A Python int or float of the run: a 0-d tracer of int64 or float64 whose dtype yields."""
+    """A Python int, float or complex number of the run: a 0-d tracer of int64, float64 or complex128 whose dtype yields."""
 
     __slots__ = ("exact", "value")
 
@@ -25,7 +26,11 @@ class Number:
         self.value, self.exact = value, exact           # exact: not an extent but any integer, whose arithmetic has to stay in int64
 
     def __repr__(self):
-        return "Number(int)" if self.value.dtype == INT else "Number(float)"
+        return f"Number({NAMES[self.value.dtype]})"
+
+    @property
+    def __class__(self):                                # for isinstance(): of the others, internal code asks what they are
+        return complex if self.value.dtype == COMPLEX else Number
 
     def __bool__(self):
         return bool(self.decisive())
@@ -45,7 +50,7 @@ class Number:
                                "is asked for (by if, range(), a loop or int()) while the function is traced: keep to arithmetic with it, "
                                f"use np.where to decide, np.arange to count, or pass what decides as a Python number{_core.place()}")
 
-    __int__ = __float__ = __hash__ = __iter__ = __len__ = unknown
+    __int__ = __float__ = __complex__ = __hash__ = __iter__ = __len__ = unknown
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if not all(map(weak, inputs)):                  # an array among them: its dtype wins
@@ -75,6 +80,12 @@ class Number:
             _core.check(np.greater(self.value, np.iinfo(INT).min), "range")
         return Number(np.absolute(self.value), self.exact)
 
+    real = property(lambda self: Number(self.value.real) if self.value.dtype == COMPLEX else self)
+    imag = property(lambda self: Number(self.value.imag) if self.value.dtype == COMPLEX else 0 if self.value.dtype == INT else 0.0)
+
+    def conjugate(self):
+        return Number(np.conjugate(self.value)) if self.value.dtype == COMPLEX else self
+
 
 def plain(x):
     """An argument with the Numbers in it as 0-d values, as array functions take Python numbers."""
@@ -87,7 +98,7 @@ def weak(x):
     """Whether x is a Python number, of the trace or of the run."""
     if _core.is_tracer(x):
         return _core.is_scalar_tracer(x)
-    return isinstance(x, (bool, int, float, Number)) and not isinstance(x, np.generic)      # np.float64 is a float too
+    return isinstance(x, (bool, int, float, complex, Number)) and not isinstance(x, np.generic)      # np.float64 is a float too
 
 
 def as_value(x, dtype=None):
@@ -109,14 +120,21 @@ RANGED = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "powe
           "floor_divide": np.divide}
 
 
-def binary(ufunc, compares=False, divides=None):
+def is_float64(x):
+    """Whether x is an `np.float64`, which to Python's complex is a float."""
+    return _core.is_numpy_scalar(x) and x.dtype == FLOAT
+
+
+def binary(ufunc, compares=False, divides=None, of_complex=True):
     """The operator and its reflection; divides: whether its result is always a float (True) or not (False), None: it divides nothing."""
     def forward(a, b, swapped=False):
-        if not weak(b):
+        if not (weak(b) or not swapped and a.value.dtype == COMPLEX and is_float64(b)):
             return NotImplemented
         given = a, b
         a, b = as_value(a), as_value(b)
-        dtype = FLOAT if divides or FLOAT in (a.dtype, b.dtype) else INT
+        dtype = COMPLEX if COMPLEX in (a.dtype, b.dtype) else FLOAT if divides or FLOAT in (a.dtype, b.dtype) else INT
+        if dtype == COMPLEX and not of_complex:
+            return NotImplemented
         a, b = as_value(Number(a), dtype), as_value(Number(b), dtype)
         if divides is not None:
             divisor = a if swapped else b
@@ -136,12 +154,13 @@ def binary(ufunc, compares=False, divides=None):
 for _name, _ufunc in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "floordiv": np.floor_divide, "mod": np.remainder,
                       "truediv": np.divide, "pow": np.power, "and": np.bitwise_and, "or": np.bitwise_or,
                       "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift}.items():
-    _forward, _backward = binary(_ufunc, divides={"truediv": True, "floordiv": False, "mod": False}.get(_name))
+    _forward, _backward = binary(_ufunc, divides={"truediv": True, "floordiv": False, "mod": False}.get(_name),
+                                 of_complex=_name in ("add", "sub", "mul", "truediv", "pow"))
     setattr(Number, f"__{_name}__", _forward)
     setattr(Number, f"__r{_name}__", _backward)
 for _name, _ufunc in {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
                       "ne": np.not_equal}.items():
-    setattr(Number, f"__{_name}__", binary(_ufunc, compares=True)[0])
+    setattr(Number, f"__{_name}__", binary(_ufunc, compares=True, of_complex=_name in ("eq", "ne"))[0])
 
 _core._extent_type(Number)
 

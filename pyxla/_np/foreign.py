@@ -5,6 +5,7 @@ import numpy as np
 
 from .. import _core
 from ._args import array, dtype_of, is_weak, out_array, scalar, to_out, type_of, unsupported
+from .exponents import FORMULAS
 from .host import host
 
 implements = _core.implements
@@ -47,7 +48,8 @@ def call(ufunc, *inputs, out=None, where=True, dtype=None, casting="same_kind", 
     types = resolve(ufunc, inputs, dtype, signature, casting)
     arrays = [_core.as_tracer(x, t) if is_weak(x) else _core.cast(array(x), t) for x, t in zip(inputs, types)]
     shape = np.broadcast_shapes(*[a.shape for a in arrays])
-    results = loop(ufunc, types)(arrays, [(t, shape) for t in types[ufunc.nin:]])
+    formula = FORMULAS.get(ufunc) if types[0].kind == "f" else None
+    results = formula(*arrays) if formula else loop(ufunc, types)(arrays, [(t, shape) for t in types[ufunc.nin:]])
     outs = (out if isinstance(out, tuple) else (out,)) if out is not None else (None,) * ufunc.nout
     results = tuple(store(r, o, where, ufunc, casting) for r, o in zip(results, outs))
     return results if len(results) > 1 else results[0]
@@ -72,5 +74,5 @@ def check_output(ufunc, result, out, casting):
 
 
 # NumPy's own ufuncs among them.
-for ufunc in (np.bitwise_count, np.frexp, np.gcd, np.lcm, np.ldexp, np.nextafter, np.spacing):
+for ufunc in (np.bitwise_count, np.gcd, np.lcm, *FORMULAS):
     implements(ufunc)(partial(call, ufunc))

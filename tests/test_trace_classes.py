@@ -144,3 +144,13 @@ def test_a_leaked_tracer_is_no_array():
     kept = []
     pyxla.jit(lambda x: kept.append(x) or x + 1)(np.ones(2))
     assert not isinstance(kept[0], np.ndarray)
+
+
+def test_numbers_that_depend_on_data_are_pythons():
+    def f(x):
+        n, z = x[x > 1].shape[0], 1j * x[1]
+        return (isinstance(n, int), isinstance(n, numbers.Integral), isinstance(n / 2, float), isinstance(n, float), isinstance(z, complex),
+                type(n) is int, type(n * 1.5) is float, type(z) is complex, type(n).__name__)
+
+    x = np.arange(4.0)
+    assert pyxla.jit(f)(x) == f(x)

@@ -30,7 +30,7 @@ static bool users_code(void)
 static PyObject *type_call(PyObject *type, PyObject *const *args, size_t nargs, PyObject *kwnames)
 {
     bool asks = type == (PyObject *)&PyType_Type && PyVectorcall_NARGS(nargs) == 1 && !kwnames;
-    if (asks && is_tracer(args[0]) && trace_current() && users_code())
+    if (asks && (is_tracer(args[0]) || is_extent(args[0])) && trace_current() && users_code())
         return PyObject_GetAttrString(args[0], "__class__");
     return original(type, args, nargs, kwnames);
 }

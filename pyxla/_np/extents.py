@@ -11,7 +11,7 @@ from .. import _core
 from ._args import INT
 
 FLOAT, COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
-NAMES = {INT: "int", FLOAT: "float", COMPLEX: "complex"}
+CLASSES = {INT: int, FLOAT: float, COMPLEX: complex}
 
 
 DECIDED = "a size that NumPy's own code decides by is not what it was in the trace; call the jitted function again"
@@ -26,11 +26,13 @@ class Number:
         self.value, self.exact = value, exact           # exact: not an extent but any integer, whose arithmetic has to stay in int64
 
     def __repr__(self):
-        return f"Number({NAMES[self.value.dtype]})"
+        return f"Number({CLASSES[self.value.dtype].__name__})"
 
     @property
-    def __class__(self):                                # for isinstance(): of the others, internal code asks what they are
-        return complex if self.value.dtype == COMPLEX else Number
+    def __class__(self):
+        """What isinstance() goes by: Python's class, but for code that has to know what this is."""
+        asks = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
+        return Number if asks in ("pyxla", "numpy") else CLASSES[self.value.dtype]
 
     def __bool__(self):
         return bool(self.decisive())

@@ -212,3 +212,21 @@ def test_a_number_times_an_array_in_dot():
         for f in (lambda x, n: np.dot(x, n), lambda x, n: np.dot(n, x), lambda x, n: np.inner(x, n)):
             want, got = f(x, -3.0), pyxla.jit(f)(x, -3.0)
             np.testing.assert_array_equal(np.signbit(got.real), np.signbit(want.real))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, n: np.full(3, n, "u8"), lambda x, n: np.full_like(x, n), lambda x, n: np.asarray([n, 1], "u8"), lambda x, n: np.uint64(n), lambda x, n: np.where(x > 2, x, n),
+    lambda x, n: np.clip(x, 1, n), lambda x, n: x ^ n, lambda x, n: np.maximum(x, n)])
+@pytest.mark.parametrize("n", [2**63, 2**64 - 1, 5])
+def test_integers_past_int64_where_uint64_takes_them(f, n):
+    x = np.arange(6, dtype="u8")
+    want, got = f(x, n), pyxla.jit(f)(x, n)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("f", [lambda x, n: np.full(3, n), lambda x, n: np.array([n]), lambda x, n: x + n, lambda x, n: np.full(3, n, "u8")])
+@pytest.mark.parametrize("n", [2**64, 10**30])
+def test_integers_that_no_dtype_takes_are_refused(f, n):
+    with pytest.raises(OverflowError, match=f"Python integer {n} out of bounds"):
+        pyxla.jit(f)(np.arange(6, dtype="u8"), n)

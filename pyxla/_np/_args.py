@@ -105,7 +105,7 @@ def result_type(*args):
 def type_of(x):
     """What stands for x in a promotion: a dtype, or a Python number (weak)."""
     if _core.is_scalar_tracer(x):
-        return _core.as_tracer(x).dtype.type(0).item()
+        return x.__class__(0)                   # as an array it would have to fit into int64
     if _core.is_extent(x):
         return x.value.dtype.type(0).item()
     if isinstance(x, (np.ndarray, np.generic)):

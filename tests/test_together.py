@@ -68,6 +68,32 @@ def test_reductions_over_different_axes_share_a_pass(name, dtype):
         np.testing.assert_allclose(got, want, rtol=2e-5 if dtype == "float32" else 1e-12)
 
 
+NEAR = {
+    "three kinds": lambda x: (x.max(0), x.mean(1), x.sum()),
+    "a computed value": lambda x: (x * 1.5 + x * x, x.min(0), x.sum(1), x.max()),
+    "results that follow": lambda x: (x.sum(0) / 7 + 1, np.sqrt(x.max(1)), x.min() - x.max()),
+    "counts": lambda x: ((x > 3).sum(0), (x > 3).sum(1), (x > 3).mean()),
+}
+
+
+@pytest.mark.parametrize("name", NEAR)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("shape", [(300, 310), (90, 1100), (1100, 90)], ids=str)
+def test_three_reductions_share_a_pass_over_the_second_cache(name, dtype, shape):
+    x = (R.random(shape) * 9).astype(dtype)
+    f = NEAR[name]
+    assert len(reads(compiled(f, x).plan)) <= 1 + ("computed" in name or "counts" in name)
+    for got, want in zip(pyxla.jit(f)(x), f(x.astype(np.float64) if dtype == "float32" else x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-5 if dtype == "float32" else 1e-12)
+
+
+def test_two_reductions_of_what_is_in_the_second_cache_are_two_passes():
+    """Together they are no faster, and variances slower; of what is computed one is stored for the other elsewise."""
+    x = R.random((300, 310)).astype("float32")
+    assert len(reads(compiled(lambda x: (x.sum(0), x.sum(1)), x).plan)) == 2
+    assert len(reads(compiled(lambda x: (x.std(0), x.std()), x).plan)) == 2
+
+
 LONG = {
     "rows, columns": lambda x: (x.var(1), x.sum(0)),
     "whole, columns": lambda x: (x.var(), x.max(0), x.argmin(1)),

@@ -7,7 +7,8 @@
  *
  * A group that runs over its rows several times (a variance, a softmax) does all of that to each row of the block, if rows are short enough for a block to have all of some.
  *
- * Only of arrays past the second cache: it serves a second pass as fast as a block of it would. */
+ * Of arrays past the second cache, which serves a second pass as fast as a block of it would; of matrices in it where three groups or more share, or a value
+ * that one group computes for another need not be stored. */
 #include "opt/schedule.h"
 
 enum {
@@ -19,6 +20,8 @@ enum {
     ROW_STATES = 8,              /* states in the bytes of a row that are worth one of its own */
     LINE = 64,
     MOST_GROUPS = 32,
+    NEAR_GROUPS = 3,
+    NEAR_PART = 8, NEAR_KEPT = 2,    /* of the second cache, from which on these, or two groups with a computed value, are worth it */
 };
 
 /* ---- which groups ---- */
@@ -130,8 +133,8 @@ static bool stores_there(const Grouping *gr, uint32_t n, const Term *t)
     return found;
 }
 
-/* Whether q can make its reductions where group n, a lower one of the same domain, makes its own. */
-static bool can_follow(const Grouping *gr, const Buffers *b, uint32_t q, uint32_t n)
+/* Whether q can make its reductions where group n, a lower one of the same domain, makes its own; least: bytes of a shared array. *kept: of what n computes and q reads. */
+static bool can_follow(const Grouping *gr, const Buffers *b, uint32_t q, uint32_t n, int64_t least, int64_t *kept)
 {
     const Group *gp = &gr->groups.at[n], *gq = &gr->groups.at[q];
     const Survey *s = &gr->surveys[q];
@@ -147,9 +150,10 @@ static bool can_follow(const Grouping *gr, const Buffers *b, uint32_t q, uint32_
         const Term *t = &s->terms.at[i];
         if (t->kind != TERM_LOAD || (t->phase && one)) continue;
         int64_t bytes = b->at.at[t->buffer].bytes;
-        bool full = is_full(gq, t->map) && bytes > (int64_t)gr->target->l2, there = made_in(gr, t->buffer) == n && stores_there(gr, n, t);
+        bool full = is_full(gq, t->map) && bytes > least, there = made_in(gr, t->buffer) == n && stores_there(gr, n, t);
         if (made_in(gr, t->buffer) >= n && !there) return false;
         shares = shares || (full && there);
+        if (full && there && bytes > *kept) *kept = bytes;
         for (uint32_t j = 0; j < gr->surveys[n].terms.len && full; j++) {
             const Term *p = &gr->surveys[n].terms.at[j];
             shares = shares || (p->kind == TERM_LOAD && !p->phase && p->buffer == t->buffer && map_equal(p->map, t->map));
@@ -163,21 +167,37 @@ static bool may_share(const Grouping *gr, uint32_t n)
     return !gr->groups.at[n].together && is_plain(gr, n) && (is_one_loop(gr, n) || has_plain_terms(gr, n));
 }
 
+/* Whether all of group n is one loop, of states that cost little: those of variances are dearer by columns of blocks than in a pass of their own over the second cache. */
+static bool is_light(const Grouping *gr, uint32_t n)
+{
+    const Survey *s = &gr->surveys[n];
+    for (uint32_t i = 0; i < s->reduces.len; i++) if (op_info[node_at(gr->g, s->reduces.at[i])->op].monoid == MONOID_moments) return false;
+    return is_one_loop(gr, n);
+}
+
+/* Marks the groups that share a pass which n leads. near: over arrays in the second cache, where that gains. */
+static void mark_led(Grouping *gr, const Buffers *b, uint32_t n, bool near)
+{
+    uint32_t whole = whole_axes(gr, n), with[MOST_GROUPS], found = 0;
+    int64_t kept = 0, l2 = (int64_t)gr->target->l2;
+    if (!fits(gr, n, n, whole) || (near && (gr->groups.at[n].naxes != 2 || !is_light(gr, n)))) return;
+    for (uint32_t q = n + 1; q < gr->groups.len && found < MOST_GROUPS - 1; q++) {
+        if (!may_share(gr, q) || (near && !is_light(gr, q)) || !can_follow(gr, b, q, n, l2 / (near ? NEAR_PART : 1), &kept)) continue;
+        uint32_t both = whole | whole_axes(gr, q);
+        if (!fits(gr, q, n, both) || !fits(gr, n, q, both)) continue;
+        with[found++] = q;
+        whole = both;
+    }
+    if (!found || (near && found + 1 < NEAR_GROUPS && kept * NEAR_KEPT < l2)) return;
+    gr->groups.at[n].together = n;
+    for (uint32_t i = 0; i < found; i++) gr->groups.at[with[i]].together = n;
+}
+
 void together_mark(Grouping *gr, const Buffers *b)
 {
-    for (uint32_t n = 1; n < gr->groups.len; n++) {
-        if (!may_share(gr, n)) continue;
-        uint32_t whole = whole_axes(gr, n);
-        if (!fits(gr, n, n, whole)) continue;
-        for (uint32_t q = n + 1, found = 1; q < gr->groups.len && found < MOST_GROUPS; q++) {
-            if (!may_share(gr, q) || !can_follow(gr, b, q, n)) continue;
-            uint32_t both = whole | whole_axes(gr, q);
-            if (!fits(gr, q, n, both) || !fits(gr, n, q, both)) continue;
-            gr->groups.at[q].together = gr->groups.at[n].together = n;
-            whole = both;
-            found++;
-        }
-    }
+    for (int near = 0; near < 2; near++)
+        for (uint32_t n = 1; n < gr->groups.len; n++)
+            if (may_share(gr, n)) mark_led(gr, b, n, near);
 }
 
 /* ---- blocks ---- */

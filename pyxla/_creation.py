@@ -129,7 +129,7 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
         object = _args.numbers(object, dtype)
     a = nested(object) if isinstance(object, (list, tuple)) else _core.as_tracer(object)
     new = a is not object
-    if copy is False and (new or _core.is_numpy_scalar(a) or _core.is_scalar_tracer(object)):
+    if copy is False and (new or _core.is_numpy_scalar(a) or _core.is_scalar_tracer(object) or dtype is not None and a.dtype != dtype):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     if dtype is not None and a.dtype != dtype:
         a, new = _core.cast(a, dtype), True

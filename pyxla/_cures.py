@@ -3,6 +3,7 @@ import re
 
 CURES = [(re.compile(pattern), cure) for pattern, cure in (
     (r"has no attribute", "use an attribute of ndarray, or a function of numpy"),
+    (r"avoid copy", "give copy=None, which copies where it has to"),
     (r"negative integer powers", "cast the base to float"),
     (r"[Ss]ingular", "use np.linalg.lstsq or pinv, or add a small multiple of np.eye"),
     (r"positive definite", "add a small multiple of np.eye, or use np.linalg.eigh"),

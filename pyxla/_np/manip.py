@@ -218,9 +218,9 @@ def transpose(a, axes=None):
 
 @method("transpose")
 def transpose_method(a, *axes):
-    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
-        axes = axes[0]
-    return transpose(a, axes if axes != () else None)
+    if len(axes) == 1 and (axes[0] is None or np.ndim(axes[0])):
+        return transpose(a, axes[0])
+    return transpose(a, axes or None)
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
@@ -244,6 +244,7 @@ def swapaxes(a, axis1, axis2):
 @implements(np.moveaxis)
 def moveaxis(a, source, destination):
     a = array(a)
+    source, destination = (tuple(axes) if np.ndim(axes) else axes for axes in (source, destination))        # arrays, too
     source, destination = axis_tuple(source, a.ndim, "source"), axis_tuple(destination, a.ndim, "destination")
     if len(source) != len(destination):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")

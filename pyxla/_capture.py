@@ -57,6 +57,7 @@ MEMORY = {"nditer", "nested_iters", "as_ctypes", "__array_interface__", "__array
           "recarray", "ma", "rec", "char", "strings"}
 COMPUTES = ("numpy.ma", "numpy.rec", "numpy.char", "numpy.strings", "numpy.matrixlib")         # with arrays of classes of their own
 DATA = (int, float, str, list, dict, tuple, type(None))
+ENUMS_OWN = {"_value_", "_name_", "_sort_order_", "__objclass__", "name", "value"}
 CLASS_NAMES = {"__name__", "__qualname__", "__module__", "__doc__"}
 LOADS = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_ATTR", "LOAD_CONST",
          "LOAD_SMALL_INT")
@@ -721,16 +722,19 @@ class Walk:
         return not hasattr(type(found), "__set__")
 
     def members(self, cls):
-        """An enumeration's members, which its metaclass finds for the code."""
-        if (id(cls), "members") in self.known:
-            return
-        self.known.add((id(cls), "members"))
-        for held in (cls._member_names_, cls._member_map_, cls._value2member_map_):
-            self.seen[id(held)] = held
-            self.add(ITEMS, self.root(held), flat(held) if type(held) is dict else tuple(held))
-        for member in cls._member_map_.values():
-            self.visit(None, member._value_)
-            self.waiting.append((self.root(member), member))
+        """An enumeration's members, which its metaclass finds for the code, and what they were given to hold."""
+        members = cls._member_map_.values()
+        if (id(cls), "members") not in self.known:
+            self.known.add((id(cls), "members"))
+            self.visit(None, cls._member_names_)
+            for held in (cls._member_map_, cls._value2member_map_):
+                self.add(NAMES, self.root(held), MISSING, flat(held))
+            for member in members:
+                self.visit(None, member._value_)
+        for member in members:
+            for name in sorted(self.attributes & vars(member).keys() - ENUMS_OWN):
+                if (id(member), name) not in self.known:
+                    self.attribute(self.root(member), member, vars(member), name)
 
     def class_attributes(self, cls):
         """One step for all that the code can find in a class and its bases."""

@@ -270,6 +270,21 @@ assert pyxla.get_num_threads() == 1
 """, PYXLA_NUM_THREADS="")
 
 
+def test_a_set_number_of_threads_bounds_functions_with_their_own():
+    run("""
+import os, numpy as np, pyxla
+f, x = pyxla.jit(np.tanh, threads=4), np.ones(500_000)
+f(x[:9])
+before = len(os.listdir("/proc/self/task"))
+pyxla.set_num_threads(1)
+f(x)
+assert len(os.listdir("/proc/self/task")) == before
+pyxla.set_num_threads(None)
+f(x)
+assert len(os.listdir("/proc/self/task")) == before + 3
+""", PYXLA_NUM_THREADS="", PYXLA_BACKEND="llvm")
+
+
 def test_multiprocessing():
     run("""
 import multiprocessing as mp, warnings, numpy as np, pyxla

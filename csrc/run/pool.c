@@ -83,7 +83,8 @@ void pool_set_threads(int n)
 int pool_workers(int threads)
 {
     if (threads <= 0) return pool_threads();
-    return threads < MOST_THREADS ? threads : MOST_THREADS;
+    int set = atomic_load_explicit(&wanted, memory_order_relaxed), most = set > 0 ? set : MOST_THREADS;
+    return threads < most ? threads : most;
 }
 
 /* ---- waiting ---- */

@@ -13,5 +13,5 @@ int pool_threads(void);
 void pool_set_threads(int n);             /* at least 1; 0: default again */
 /* Runs fn over 0..n on at most `threads` workers (0: pool_threads()); returns when all is done. worker < pool_workers(threads). */
 void pool_run(PoolFn fn, void *ctx, int64_t n, int threads);
-int pool_workers(int threads);            /* most workers of such a run: `threads`, or pool_threads() for 0; at least 1 */
+int pool_workers(int threads);            /* most workers of such a run: `threads`, no more than were set, or pool_threads() for 0; at least 1 */
 void pool_shutdown(void);                 /* joins the threads, at interpreter exit; the next run makes new ones */

@@ -296,7 +296,7 @@ static void test_pool(void)
     pool_shutdown();
     test_pool_covers();
     pool_set_threads(3);
-    CHECK(pool_threads() == 3 && pool_workers(0) == 3 && pool_workers(5) == 5 && pool_workers(-1) == 3);
+    CHECK(pool_threads() == 3 && pool_workers(0) == 3 && pool_workers(5) == 3 && pool_workers(2) == 2 && pool_workers(-1) == 3);
     pool_set_threads(0);
     CHECK(pool_threads() == pool_default_threads() && limits_cores() >= 1 && limits_memory() > 1 << 20);
     setenv("PYXLA_NUM_THREADS", "7", 1);

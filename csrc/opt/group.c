@@ -9,6 +9,7 @@ enum {
     SPLIT_KEPT = 64,
     SPLIT_ROWS = 1024,
     MANY_ROWS = 64,              /* whose values are computed together, after the loops over each */
+    FIRST_CACHE = 32768,         /* bytes, where none is known */
     PACK_SIZE = 4096,            /* elements of a product's operand from which on it may be computed while it is packed */
 };
 
@@ -430,11 +431,11 @@ static bool visit_elementwise(Grouping *gr, Id id)
     if (!scan_node(&s, gr, id)) return false;
     info->ops = (uint16_t)(s.ops < 60000 ? s.ops : 60000);
     info->costly = s.costly;
-    bool joins = false;
+    bool joins = false, small = node_size(gr->g, id) * dtype_info[node_at(gr->g, id)->dtype].bytes <= (gr->target->l1 ? (int64_t)gr->target->l1 : FIRST_CACHE);
     uint32_t members = 0;
     for (uint32_t i = 0; i < s.leaves.len; i++) {
         joins = joins || gr->info[s.leaves.at[i].id].group == s.best;
-        members += gr->info[s.leaves.at[i].id].group != 0;
+        members += gr->info[s.leaves.at[i].id].group != 0 && (small || node_size(gr->g, s.leaves.at[i].id) >= node_size(gr->g, id));
     }
     info->members = (uint8_t)(members < 255 ? members : 255);
     if (s.best && joins && scan_may_join(&s, s.best, axis)) {

@@ -24,7 +24,7 @@ typedef struct {
     bool row;                    /* member: does not vary along the reduced axes */
     bool stored;                 /* its value has a slot */
     bool pinned;                 /* ... for its own sake (an output, an operand of a product), not because another group reads it */
-    uint8_t members;             /* elementwise: leaves that are members of groups */
+    uint8_t members;             /* elementwise: leaves that are members of groups; past the first cache, as large as it is */
     Id placed;                   /* a concatenate or update into whose box `placed_box` it is written for good, 0: none */
     const Box *placed_box;
     bool inner;                  /* a place that only another place reads: its pieces are written into that one's buffer */

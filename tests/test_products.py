@@ -144,7 +144,7 @@ def test_random_products(seed):
     bounded(lambda a, b, c: np.maximum(a @ b + c, 0), a, b, c, k=k)
 
 
-@pytest.mark.parametrize("shape", [(64, 530, 400), (70, 1000, 300), (130, 40, 2100), (513, 33, 65), (40, 700, 33)], ids=str)
+@pytest.mark.parametrize("shape", [(64, 530, 400), (70, 1000, 300), (130, 40, 2100), (513, 33, 65), (40, 700, 33), (16, 16, 16), (24, 47, 31), (50, 70, 17)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8"])
 def test_packed(shape, dtype):
     m, k, n = shape

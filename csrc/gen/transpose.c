@@ -1,4 +1,4 @@
-/* TRANSPOSE: a tile of an operand, copied to scratch with its two axes exchanged, so that vectors run along either. Squares of as many
+/* TRANSPOSE: a tile of an operand, copied to scratch or to another array with its two axes exchanged, so that vectors run along either. Squares of as many
  * rows as a vector has lanes are transposed in registers: each row is one load, log2(lanes) rounds of shuffles exchange one bit of the row's
  * number with that of the lane's, each column is one store. The last squares overlap the ones before; a tile smaller than a square
  * goes element by element. */
@@ -70,15 +70,19 @@ static void square(const Turn *t, LLVMValueRef m, LLVMValueRef n)
     }
     square_turn(g, row, t->lanes);
     at = at_tile(t, m, n);
-    for (int r = 0; r < t->lanes; r++, at = byte_offset(g, at, t->by_m)) memory_store(g, t->dt, at, row[r]);
+    for (int r = 0; r < t->lanes; r++, at = byte_offset(g, at, t->by_m)) {
+        bounds_check(g, t->to->array, at, bytes_of(t, t->lanes));
+        memory_store(g, t->dt, at, row[r]);
+    }
     g->e.lanes = 0;
 }
 
 static void element(const Turn *t, LLVMValueRef m, LLVMValueRef n)
 {
-    LLVMValueRef at = at_source(t, m, n);
+    LLVMValueRef at = at_source(t, m, n), to = at_tile(t, m, n);
     bounds_check(t->g, t->from->array, at, bytes_of(t, 1));
-    memory_store(t->g, t->dt, at_tile(t, m, n), memory_load(t->g, t->dt, at));
+    bounds_check(t->g, t->to->array, to, bytes_of(t, 1));
+    memory_store(t->g, t->dt, to, memory_load(t->g, t->dt, at));
 }
 
 /* i, or where the last whole square begins. */

@@ -142,7 +142,7 @@ static inline bool dot_panels_fit(uint32_t d, int64_t columns, int64_t lanes)
  * axis that an enclosing FOR does not run is whole): C[m, n] (+)= sum over k of A[m, k] B[k, n], in order of blocks of k. A and B may move along the
  * axes of `sums` too, which are not blocked: the sum is then over these (outside) and k, whose blocks are then run by a FOR or are none. */
 
-/* TRANSPOSE: for all coordinates m (axis) and n (axis_n) of the current block of two axes: A[m, n] = B[m, n], where the tile A is scratch with unit
+/* TRANSPOSE: for all coordinates m (axis) and n (axis_n) of the current block of two axes: A[m, n] = B[m, n], where the tile A has unit
  * stride along n, the operand B is not written here and has unit stride along m. lanes: rows and columns that go through registers at once. */
 
 typedef struct { uint32_t *slot, cap, len; } KernelTable;   /* finds equal items; slots hold index + 1 */

@@ -509,7 +509,7 @@ static bool walk_transpose(Verify *v, const Stmt *s)
     const uint16_t axes[] = { s->axis, s->axis_n };
     for (int i = 0; i < 2; i++)
         REQUIRE(v, v->running[axes[i]] == (axis_blocked(&k->axes.at[axes[i]]) ? 1 << PART_BLOCKS : 0), "a%u of TRANSPOSE runs, or its blocks do not", axes[i]);
-    REQUIRE(v, tile->kind == ARRAY_SCRATCH && source->kind == ARRAY_OPERAND && !source->written && !source->swapped, "TRANSPOSE of x%u to x%u", s->b, s->a);
+    REQUIRE(v, (tile->kind == ARRAY_SCRATCH || tile->written) && source->kind == ARRAY_OPERAND && !source->written && !source->swapped, "TRANSPOSE of x%u to x%u", s->b, s->a);
     REQUIRE(v, tile->dtype == source->dtype && dtype_info[tile->dtype].bytes <= 8, "dtypes of TRANSPOSE");
     REQUIRE(v, to->coef[s->axis_n].kind == COEF_UNIT && from->coef[s->axis].kind == COEF_UNIT, "strides of TRANSPOSE");
     REQUIRE(v, s->lanes >= 2 && s->lanes <= 16 && !(s->lanes & (s->lanes - 1)), "TRANSPOSE by %u lanes", s->lanes);

@@ -185,6 +185,30 @@ static bool share_packed(const Product *p, Operand *o)
     return false;
 }
 
+/* Rows of a block that is turned: equal blocks, of whole squares. */
+static int32_t turned_rows(const Product *p, int64_t extent)
+{
+    int32_t rows = even_block(extent, PACK_ROWS, turn_square(&p->l, p->item));
+    return rows ? rows : PACK_ROWS;
+}
+
+/* Whether o is an array that lies across the lines of its packed form, so that squares of it can be turned in registers; its map. */
+static bool is_turned(const Product *p, const Operand *o, Map *m)
+{
+    const Graph *g = p->gr->g;
+    Id id = o->id;
+    int square = turn_square(&p->l, p->item);
+    if (!o->buffer || o->step[o->line] == p->item || o->step[o->row] != p->item || square < 4 || p->item > 8) return false;
+    if (dtype_info[node_at(g, id)->dtype].bytes != p->item) return false;
+    if (p->l.loop[o->row].extent < square || p->l.loop[o->line].extent < square) return false;
+    map_unpack(m, &o->map);
+    for (; id != o->buffer; id = node_in(g, id)[0]) {
+        if (op_info[node_at(g, id)->op].kind != KIND_VIEW) return false;
+        map_through(g, id, p->l.gp->extent, m);
+    }
+    return !m->flat && !m->nindex && !m->clip && !p->l.buffers->at.at[buffers_memory(p->l.buffers, id)].swapped;
+}
+
 /* The launch that packs o into a new buffer, of which it is read from then on. */
 static bool pack(Product *p, Operand *o, Drafts *out)
 {
@@ -202,10 +226,12 @@ static bool pack(Product *p, Operand *o, Drafts *out)
     l.nloops = n;
     for (int i = 0; i < n; i++) l.loop[i] = p->l.loop[of[i]];
     if (item != p->item) domain->extent[gp->naxes] = l.loop[line].extent = node_shape(p->gr->g, o->id)[node_at(p->gr->g, o->id)->rank - 1];
-    bool across = o->step[o->line] != p->item && o->step[o->row] == item;      /* whole vectors can be read along rows only */
+    Map m;
+    bool turned = is_turned(p, o, &m);
+    bool across = !turned && o->step[o->line] != p->item && o->step[o->row] == item;      /* whole vectors can be read along rows only */
     l.vec = across ? row : line;
     l.lanes = native_lanes(&l) * (across ? 1 : 2);
-    int32_t width = p->block[o->line] * (p->item / item), rows = across ? l.lanes : PACK_ROWS;
+    int32_t width = p->block[o->line] * (p->item / item), rows = across ? l.lanes : turned ? turned_rows(p, l.loop[row].extent) : PACK_ROWS;
     int64_t bytes = row_bytes(width ? width : l.loop[line].extent, item), step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1];
     for (int i = 0; i < n; i++) outer[i] = -1;
     step[line] = item;
@@ -220,15 +246,16 @@ static bool pack(Product *p, Operand *o, Drafts *out)
     if (width) at[ngrid++] = open_loop(&l, line, PART_BLOCKS, 0, true);
     at[ngrid++] = open_loop(&l, row, PART_BLOCKS, 0, true);
     Part in_line = width ? PART_WITHIN : PART_WHOLE;
-    at[ngrid++] = open_loop(&l, across ? line : row, across ? in_line : PART_WITHIN, 0, false);
-    at[ngrid++] = open_loop(&l, across ? row : line, across ? PART_WITHIN : in_line, l.lanes, false);
+    if (!turned) at[ngrid++] = open_loop(&l, across ? line : row, across ? in_line : PART_WITHIN, 0, false);
+    if (!turned) at[ngrid++] = open_loop(&l, across ? row : line, across ? PART_WITHIN : in_line, l.lanes, false);
     Id packed = buffers_add(p->gr, p->l.buffers, dt, bytes);
     if (!packed) return false;
-    uint32_t v = lower_value(&l, o->id, &o->map);
+    uint32_t v = turned ? 0 : lower_value(&l, o->id, &o->map);
     uint32_t x = lower_strided(&l, lower_array(&l, packed, dt, true), dt, step, outer, 0);
-    lower_stmt(&l, (Stmt){ .kind = STMT_STORE, .a = x, .b = v });
+    if (turned) turn_emit(&l, &(Term){ .buffer = o->buffer, .dtype = dt, .map = &m }, row, x);
+    else lower_stmt(&l, (Stmt){ .kind = STMT_STORE, .a = x, .b = v });
     close_all(&l, at, ngrid);
-    if (!v || !draft_end(&l)) return false;
+    if ((!v && !turned) || !draft_end(&l)) return false;
     l.d->ns = 0.4f * (float)(bytes / item);
     read_packed(p, o, packed, item, step[row], outer[line]);
     for (int i = 0; i < row; i++) o->step[of[i]] = step[i];
@@ -263,7 +290,7 @@ static void choose_packed(Product *p)
     int64_t nc = l2 * 7 / 10 / ((p->block[p->ik] ? p->block[p->ik] : p->k) * p->item);
     p->block[p->in] = even_block(p->n, least(nc, 2048), PANEL * (lanes ? lanes : 1));
     p->block[p->im] = power_between(p->m / 4, TILE_ROWS, 512);
-    p->bits |= DOT_ROWS_FIRST;
+    if ((p->block[p->ik] ? p->block[p->ik] : p->k) * PANEL * t->vector_bytes > l1) p->bits |= DOT_ROWS_FIRST;     /* else a panel stays in L1 */
     p->b.row = p->ik;
     p->b.line = p->in;
 }
@@ -342,7 +369,7 @@ static void choose(Product *p)
         choose_thin(p);
     } else if (p->m >= FEW_ROWS && (b_unit ? packs : p->n >= lanes)) {
         choose_packed(p);
-        if (large) p->bits |= DOT_FAR;
+        if (large && p->bits & DOT_ROWS_FIRST) p->bits |= DOT_FAR;
     } else {
         choose_in_place(p);
     }

@@ -4,6 +4,7 @@
 
 #define PARALLEL_NS 20e3f              /* launches estimated shorter run in the calling thread */
 #define WORKER_NS 10e3f                /* least work of one worker: what waking it costs, and more */
+#define SHARE_NS 5e3f                  /* least work that a worker takes over from another */
 #define PIECE_NS 10e6f                 /* how often `stop` is looked at */
 #define INTERP_FACTOR 50.0f            /* the interpreter's time by the estimate for compiled code */
 
@@ -126,7 +127,7 @@ static bool run_launch(Run *r, const Launch *l)
     patch(r, l, args);
     Job j = {r, l, launch_fn(r->exec, l), args, piece_points(r, l), false};
     int workers = r->threads ? launch_workers(r, l) : 1;
-    if (workers > 1) pool_run(run_part, &j, l->grid, workers);
+    if (workers > 1) pool_run(run_part, &j, l->grid, workers, (int64_t)(launch_ns(r->exec, l) / SHARE_NS));
     else if (j.piece == l->grid) run_points(&j, 0, l->grid, r->scratch);
     else run_part(&j, 0, 0, l->grid);
     return !atomic_load_explicit(&j.failed, memory_order_relaxed);

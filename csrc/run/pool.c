@@ -1,6 +1,7 @@
-/* One job at a time. A worker has one word of state, which is also what it sleeps on: the caller posts a chunk into it, the worker
- * claims it. A chunk that its worker has not claimed when the caller has finished its own is taken back and run by the caller, so
- * a job never waits for a thread to wake up. */
+/* One job at a time. Its pieces are shared out to the workers in contiguous chunks: each takes its own from the front, and then those that the others
+ * have not begun from the back. So cores that are slower, busy with other work or late cost what they are slower by; a job waits for no more
+ * than the pieces that have begun. A worker has one word of state, which is also what it sleeps on: the caller posts the job into it, the
+ * worker claims it, and the caller takes it back where there is nothing left to do. */
 #define _GNU_SOURCE
 #include "run/pool.h"
 #include <fenv.h>
@@ -15,12 +16,13 @@
 #include <unistd.h>
 #include "run/limits.h"
 
-enum { MOST_THREADS = 256, SPIN_NS = 20000 };
+enum { MOST_THREADS = 256, SPIN_NS = 20000, MOST_PIECES = 16 };       /* pieces: per worker */
 enum { IDLE, ASLEEP, POSTED, RUNNING, QUIT };
 #define WAITING 0x80000000u
 
 typedef struct {
     _Alignas(64) _Atomic uint32_t state;
+    _Atomic uint64_t chunk;            /* its pieces that nobody has begun: the first, and << 32 the one after the last */
     pthread_t thread;
 } Worker;
 
@@ -31,10 +33,11 @@ static struct {
     PoolFn fn;
     void *ctx;
     int64_t n;
+    uint32_t pieces;
     int chunks;
     fenv_t fenv;
     atomic_int cpu;                    /* the caller's */
-    _Atomic uint32_t remaining;        /* chunks not done, and WAITING when the caller sleeps */
+    _Atomic uint32_t remaining;        /* workers not done, and WAITING when the caller sleeps */
     Worker workers[MOST_THREADS];
 } pool;
 
@@ -127,12 +130,34 @@ static void spin_while(_Atomic uint32_t *word, uint32_t value)
 
 /* ---- workers ---- */
 
-/* Chunk w of the job: contiguous, the first n % chunks ones longer by one. */
-static void run_chunk(int worker, int w)
+/* A piece of worker w's, its first or its last; -1: none is left. */
+static int64_t take(Worker *w, bool first)
 {
-    int64_t each = pool.n / pool.chunks, longer = pool.n % pool.chunks;
-    int64_t begin = each * w + (w < longer ? w : longer);
-    pool.fn(pool.ctx, worker, begin, begin + each + (w < longer));
+    uint64_t chunk = atomic_load_explicit(&w->chunk, memory_order_relaxed);
+    for (;;) {
+        uint32_t begin = (uint32_t)chunk, end = (uint32_t)(chunk >> 32);
+        if (begin == end) return -1;
+        if (atomic_compare_exchange_weak(&w->chunk, &chunk, first ? chunk + 1 : chunk - (1ull << 32))) return first ? begin : end - 1;
+    }
+}
+
+/* Where piece p begins: all are equal, but the first n % pieces ones are longer by one. */
+static int64_t piece_begin(int64_t p)
+{
+    int64_t each = pool.n / pool.pieces, longer = pool.n % pool.pieces;
+    return each * p + (p < longer ? p : longer);
+}
+
+static uint64_t chunk_begin(uint32_t w) { return ((uint64_t)pool.pieces * w + (uint32_t)pool.chunks - 1) / (uint32_t)pool.chunks; }
+
+/* The worker's own pieces, then those of the others. */
+static void run_pieces(int worker)
+{
+    int64_t p;
+    for (int k = 0; k < pool.chunks; k++) {
+        Worker *from = &pool.workers[(worker + k) % pool.chunks];
+        while ((p = take(from, k == 0)) >= 0) pool.fn(pool.ctx, worker, piece_begin(p), piece_begin(p + 1));
+    }
 }
 
 static bool claim(Worker *w, uint32_t to)
@@ -142,7 +167,7 @@ static bool claim(Worker *w, uint32_t to)
 }
 
 /* Where a worker may run. Linux may wake it up on its caller's core although others are idle, and then one of the two waits for the
- * other's whole chunk, job after job (a KVM guest does: a halted core of it counts as preempted, not as idle). A worker
+ * other's time slice, job after job (a KVM guest does: a halted core of it counts as preempted, not as idle). A worker
  * that has met its caller on one core keeps away from the caller's core from then on. */
 typedef struct { cpu_set_t home, set; int avoided; } Seat;
 
@@ -177,9 +202,9 @@ static void *worker_main(void *arg)
     for (;;) {
         wait_for_job(self, &seat);
         if (atomic_load(&self->state) == QUIT) return NULL;
-        if (!claim(self, RUNNING)) continue;                     /* the caller took the chunk back */
+        if (!claim(self, RUNNING)) continue;                     /* the caller took the job back */
         fesetenv(&pool.fenv);
-        run_chunk(w, w);
+        run_pieces(w);
         atomic_store(&self->state, IDLE);
         if (atomic_fetch_sub(&pool.remaining, 1) == (WAITING | 1)) futex_wake(&pool.remaining);
     }
@@ -229,17 +254,16 @@ static void run_job(void)
     fegetenv(&pool.fenv);
     atomic_store_explicit(&pool.cpu, sched_getcpu(), memory_order_relaxed);
     atomic_store(&pool.remaining, (uint32_t)pool.chunks - 1);
+    for (uint32_t w = 0; w < (uint32_t)pool.chunks; w++)
+        atomic_store_explicit(&pool.workers[w].chunk, chunk_begin(w + 1) << 32 | chunk_begin(w), memory_order_relaxed);
     for (int w = 1; w < pool.chunks; w++) post(&pool.workers[w]);
-    run_chunk(0, 0);
-    for (int w = pool.chunks - 1; w > 0; w--) {
-        if (!claim(&pool.workers[w], IDLE)) continue;
-        run_chunk(0, w);
-        atomic_fetch_sub(&pool.remaining, 1);
-    }
+    run_pieces(0);
+    for (int w = pool.chunks - 1; w > 0; w--)
+        if (claim(&pool.workers[w], IDLE)) atomic_fetch_sub(&pool.remaining, 1);
     wait_for_workers();
 }
 
-void pool_run(PoolFn fn, void *ctx, int64_t n, int threads)
+void pool_run(PoolFn fn, void *ctx, int64_t n, int threads, int64_t pieces)
 {
     threads = pool_workers(threads);
     if (n < threads) threads = (int)n;
@@ -253,6 +277,9 @@ void pool_run(PoolFn fn, void *ctx, int64_t n, int threads)
     pool.ctx = ctx;
     pool.n = n;
     pool.chunks = threads <= pool.count ? threads : pool.count + 1;
+    if (pieces < pool.chunks) pieces = pool.chunks;
+    if (pieces > pool.chunks * MOST_PIECES) pieces = pool.chunks * MOST_PIECES;
+    pool.pieces = (uint32_t)(pieces < n ? pieces : n);
     run_job();
     atomic_store(&pool.busy, false);
 }

@@ -147,6 +147,7 @@ void search_fill(const Search *s, const char *keys, int64_t stride, int64_t n, i
         return;
     }
     Job j = {s, keys, stride, n, out};
+    int64_t chunks = (n + CHUNK - 1) / CHUNK;
     if (n <= 2 * CHUNK) fill_chunks(&j, 0, 0, 2);
-    else pool_run(fill_chunks, &j, (n + CHUNK - 1) / CHUNK, 0);
+    else pool_run(fill_chunks, &j, chunks, 0, chunks);
 }

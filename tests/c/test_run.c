@@ -233,12 +233,12 @@ static void test_pool_covers(void)
     for (int threads = 1; threads < 9; threads++)
         for (int64_t n = 0; n < 40; n += 1 + n / 4) {
             memset(seen, 0, sizeof seen);
-            pool_run(mark, &threads, n, threads);
+            pool_run(mark, &threads, n, threads, n);
             for (int64_t k = 0; k < 50; k++) CHECK(seen[k] == (k < n));
         }
     memset(seen, 0, sizeof seen);
     int threads = pool_workers(0);
-    pool_run(mark, &threads, N, 0);
+    pool_run(mark, &threads, N, 0, N);
     CHECK(filled((char *)seen, N, 1) && workers_bad == 0);
 }
 
@@ -251,15 +251,15 @@ static void count(void *ctx, int worker, int64_t begin, int64_t end)
 static void nested(void *ctx, int worker, int64_t begin, int64_t end)
 {
     (void)worker;
-    for (int64_t k = begin; k < end; k++) pool_run(count, ctx, 10, 4);
+    for (int64_t k = begin; k < end; k++) pool_run(count, ctx, 10, 4, 10);
 }
 
 static void *pool_stress(void *arg)
 {
     for (int k = 0; k < 2000; k++) {
         atomic_llong sum = 0;
-        pool_run(count, &sum, 1000, 4);
-        if (k % 100 == 0) pool_run(nested, &sum, 30, 3);
+        pool_run(count, &sum, 1000, 4, 1000);
+        if (k % 100 == 0) pool_run(nested, &sum, 30, 3, 30);
         CHECK(sum == (k % 100 ? 1000 : 1300));
         if (k % 500 == 0) usleep(100);                      /* let the workers sleep */
     }
@@ -273,10 +273,20 @@ static void rounding(void *ctx, int worker, int64_t begin, int64_t end)
     usleep(200);                                            /* so that no worker's chunk is taken back */
 }
 
+/* The first point of the first chunk takes until all others are done. */
+static void first_waits(void *ctx, int worker, int64_t begin, int64_t end)
+{
+    atomic_llong *done = ctx;
+    (void)worker;
+    for (int k = 0; begin == 0 && *done < 31 && k < 200000; k++) usleep(100);
+    atomic_fetch_add(done, end - begin);
+    if (begin == 0) CHECK(*done == 32);
+}
+
 static int pool_in_child(void)
 {
     atomic_llong sum = 0;
-    pool_run(count, &sum, 1000, 4);
+    pool_run(count, &sum, 1000, 4, 1000);
     pool_shutdown();
     return sum != 1000;
 }
@@ -288,10 +298,12 @@ static void test_pool(void)
     in_threads(4, pool_stress, NULL);
     int up = FE_UPWARD;
     fesetround(FE_UPWARD);
-    for (int k = 0; k < 5; k++) pool_run(rounding, &up, 4, 4);
+    for (int k = 0; k < 5; k++) pool_run(rounding, &up, 4, 4, 0);
     fesetround(up = FE_TONEAREST);
-    pool_run(rounding, &up, 4, 4);
+    pool_run(rounding, &up, 4, 4, 0);
     CHECK(workers_bad == 0);
+    atomic_llong done = 0;
+    pool_run(first_waits, &done, 32, 2, 32);
     CHECK(in_child(pool_in_child) == 0);
     pool_shutdown();
     test_pool_covers();
@@ -831,10 +843,10 @@ static void bench(void)
     BENCH("alloc + free of 64 KB", 100000, mem_free(mem_alloc(1 << 16)));
     BENCH("alloc + free of 64 MB", 10000, mem_free(mem_alloc(64 << 20)));
     BENCH("malloc + free of 64 bytes", 1000000, free(({ void *p = malloc(64); __asm__ volatile("" : "+r"(p)); p; })));
-    BENCH("pool_run of nothing on 2, awake", 10000, pool_run(nothing, NULL, 2, 2));
-    BENCH("pool_run of nothing on 2, after 200 us of rest", 1000, (usleep(200), pool_run(nothing, NULL, 2, 2)));
+    BENCH("pool_run of nothing on 2, awake", 10000, pool_run(nothing, NULL, 2, 2, 0));
+    BENCH("pool_run of nothing on 2, after 200 us of rest", 1000, (usleep(200), pool_run(nothing, NULL, 2, 2, 0)));
     BENCH("the rest alone", 1000, usleep(200));
-    BENCH("pool_run of 2 x 200 us, after rest", 300, (usleep(200), pool_run(busy, NULL, 2, 2)));
+    BENCH("pool_run of 2 x 200 us, after rest", 300, (usleep(200), pool_run(busy, NULL, 2, 2, 0)));
     BENCH("code_load + code_unref", 2000, code_unref(code_load(object, len, "k", &err)));
     sample_make(&s, 100);
     s.plan.launches.len = 1, s.launch[0].grid = 0, s.plan.workspace = 0, s.launch[0].scratch = 0, s.slot[1].kind = SLOT_OUTPUT;

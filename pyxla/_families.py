@@ -64,6 +64,10 @@ def operands(dtype):
             yield turned(a), b
         if transposed and b.ndim == 2:
             yield a, turned(b)
+    for length in (70, 3000):                               # attention's keys are packed so
+        heads = blank((3, length, 64), dtype)
+        yield heads, blank(heads.shape, dtype).swapaxes(1, 2)
+        yield heads, blank((length, 3, 64), dtype).transpose(1, 2, 0)
 
 
 def write(path):

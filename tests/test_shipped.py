@@ -23,6 +23,8 @@ for dtype in "float32", "float64":
         assert np.array_equal(f(a, b[:, 0].copy()), a @ b[:, 0]) and np.array_equal(f(a[0], b), a[0] @ b)
         if m == k == n:
             assert np.array_equal(f(a.T, b), a.T @ b) and np.array_equal(f(a, b.T), a @ b.T)
+    q, k = (np.asarray(rng.integers(-8, 8, (5, 70, 64)), dtype) for _ in range(2))
+    assert np.array_equal(f(q, k.swapaxes(1, 2)), q @ k.swapaxes(1, 2))
 info = f.cache_info()
 print(info.compiled, info.reused)
 """

@@ -25,6 +25,7 @@ enum {
     ROW_BYTES = 4096,            /* of B or C, whichever it is, at a time: streams follow each other in such pieces */
     MOST_DEPTH = 384,            /* columns of A in a block */
     PACK_ROWS = 64,              /* rows of the packed operand per grid point */
+    MOST_SQUARE = 16,            /* rows and columns that are turned in registers at once */
     FED_BYTES = 256 * 1024,      /* of rows computed by what feeds the product */
     FED_SHARE = 16,              /* ... again for each block of columns, if that is no more than this part of the work */
     FED_BLOCKS = 4,              /* else once for all of them, if so many blocks of rows are left for threads */
@@ -185,12 +186,8 @@ static bool share_packed(const Product *p, Operand *o)
     return false;
 }
 
-/* Rows of a block that is turned: equal blocks, of whole squares. */
-static int32_t turned_rows(const Product *p, int64_t extent)
-{
-    int32_t rows = even_block(extent, PACK_ROWS, turn_square(&p->l, p->item));
-    return rows ? rows : PACK_ROWS;
-}
+/* Rows of a block that is turned, of two sizes, lest a few be left that make no square. */
+static int32_t turned_rows(int64_t extent) { return extent % PACK_ROWS && extent % PACK_ROWS < MOST_SQUARE ? PACK_ROWS - MOST_SQUARE : PACK_ROWS; }
 
 /* Whether o is an array that lies across the lines of its packed form, so that squares of it can be turned in registers; its map. */
 static bool is_turned(const Product *p, const Operand *o, Map *m)
@@ -231,7 +228,7 @@ static bool pack(Product *p, Operand *o, Drafts *out)
     bool across = !turned && o->step[o->line] != p->item && o->step[o->row] == item;      /* whole vectors can be read along rows only */
     l.vec = across ? row : line;
     l.lanes = native_lanes(&l) * (across ? 1 : 2);
-    int32_t width = p->block[o->line] * (p->item / item), rows = across ? l.lanes : turned ? turned_rows(p, l.loop[row].extent) : PACK_ROWS;
+    int32_t width = p->block[o->line] * (p->item / item), rows = across ? l.lanes : turned ? turned_rows(l.loop[row].extent) : PACK_ROWS;
     int64_t bytes = row_bytes(width ? width : l.loop[line].extent, item), step[MAX_DOMAIN + 1] = { 0 }, outer[MAX_DOMAIN + 1];
     for (int i = 0; i < n; i++) outer[i] = -1;
     step[line] = item;

@@ -337,6 +337,13 @@ def test_computed_operands_are_one_launch():
     x, w, s = sample((128, 600), "float32", 1), sample((600, 600), "int8", 2), sample(600, "float32", 3)
     assert pyxla.jit(f).lower(x, w, s).compile().launches == 2
 
+def test_few_rows_read_a_matrix_in_place():
+    """Of up to three second caches; it is packed for more rows, and a constant once."""
+    x, w = sample((128, 520), "float32", 1), sample((520, 520), "float32", 2)
+    f = pyxla.jit(lambda x, w: np.maximum(x @ w, 0))
+    assert f.lower(x, w).compile().launches == 1
+    check(lambda x, w: np.maximum(x @ w, 0), x, w, **close("float32", 520))
+
 def test_a_matrix_of_several_products_is_packed_once():
     def f(x, y, w):
         for _ in range(3):
@@ -384,7 +391,7 @@ def test_equal_layers_are_equal_kernels():
 
     rng = np.random.default_rng(5)
     x = rng.standard_normal((64, 360)).astype("f")
-    weights = [[(rng.standard_normal(s) / 20).astype("f") for s in ((360, 1620), (1620, 360))] for _ in range(3)]
+    weights = [[(rng.standard_normal(s) / 20).astype("f") for s in ((360, 2400), (2400, 360))] for _ in range(3)]
     for n in (1, 3):
         compiled = pyxla.jit(layers)
         np.testing.assert_allclose(compiled(x, weights[:n]), layers(x, weights[:n]), rtol=2e-4, atol=2e-4)

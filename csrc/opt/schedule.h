@@ -87,6 +87,8 @@ void combine_partials(Lower *l, const Lower *first, int64_t nblocks);
 int choose_bands(const Lower *l);
 /* The body of the kernel that does so. */
 void form_bands(Lower *l, int rows);
+/* Whether the program's arguments are more than its caches hold. */
+bool comes_from_memory(const Lower *l);
 
 /* ---- schedule_together.c ---- */
 /* Appends the launch that makes the reductions of all groups that group l leads, and the one that finishes its own; false with an error. */

@@ -32,8 +32,7 @@ static bool only_sums(const Lower *l)
 
 static int64_t second_cache(const Lower *l) { return l->gr->target->l2 ? (int64_t)l->gr->target->l2 : 1 << 20; }
 
-/* Whether the program's arguments are more than its caches hold. From a shared cache strips are faster by 10 to 30 %. */
-static bool comes_from_memory(const Lower *l)
+bool comes_from_memory(const Lower *l)
 {
     const Graph *g = l->gr->g;
     int64_t bytes = 0;
@@ -59,7 +58,7 @@ int choose_bands(const Lower *l)
 {
     if (l->vec < 0 || l->loop[l->vec].reduced || l->nloops != 2 || !l->loop[1 - l->vec].reduced || !only_sums(l)) return -1;
     if (l->loop[l->vec].extent < FEW_COLUMNS || l->loop[1 - l->vec].extent < 4 * BAND) return -1;
-    return comes_from_memory(l) && reads_short_pieces(l, 1 - l->vec) ? 1 - l->vec : -1;
+    return comes_from_memory(l) && reads_short_pieces(l, 1 - l->vec) ? 1 - l->vec : -1;       /* from a shared cache strips are faster by 10 to 30 % */
 }
 
 /* Columns of a block: a share of them, whole vector bodies; 0: all. */

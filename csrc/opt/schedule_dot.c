@@ -14,6 +14,8 @@ enum {
     KNOWN_AFTER = 128,           /* ... of a product after: a head's */
     THIN_ROWS = 64,              /* so few rows take B a few of its rows at a time */
     SOME_ROWS = 24,              /* ... of a matrix of twice the second cache; more use it often enough to pack it */
+    IN_PLACE_ROWS = 400,         /* fewer rows do not make up for packing a matrix of up to two or three second caches */
+    PAGE = 4096,
     THIN_BYTES = 16384,          /* and as many columns as so much of C has */
     TILE_ROWS = PRODUCT_ROWS,    /* rows of a block where B is read in place */
     TILE_BYTES = 256 * 1024,     /* of the product in scratch, if not packed */
@@ -350,13 +352,22 @@ static bool is_small(const Product *p)
     return p->n > 1 && p->b.line < 0 && p->a.line < 0 && (batches(p) >= DOT_MANY || p->m * p->n * p->k > DOT_SUM);
 }
 
+/* Whether a B somewhat larger than the second cache is used by so few rows that packing it costs more than it gives: one that no other product reads, that is no
+ * constant (whose packed form is kept) and whose rows do not all share their sets of the caches. */
+static bool few_use_it(const Product *p, int64_t b_bytes, int64_t l2)
+{
+    const Group *gp = p->l.gp;
+    if (gp->reduced || gp->then || gp->sum || !p->b.varies || p->gr->info[p->b.id].uses > 1) return false;
+    return p->m >= THIN_ROWS && p->m < IN_PLACE_ROWS && b_bytes <= (comes_from_memory(&p->l) ? 2 : 3) * l2 && p->b.step[p->ik] % PAGE != 0;
+}
+
 static void choose(Product *p)
 {
     const Target *t = p->gr->target;
     int64_t l2 = t->l2 ? (int64_t)t->l2 : 1 << 20, lanes = t->vector_bytes / p->item;
     bool b_unit = p->b.step[p->in] == p->item;
     int64_t b_bytes = p->k * p->n * p->item;
-    bool large = b_bytes > l2 * 3 / 4 && p->k > SHORT_K, packs = large && p->m >= (b_bytes > 2 * l2 ? SOME_ROWS : THIN_ROWS);
+    bool large = b_bytes > l2 * 3 / 4 && p->k > SHORT_K, packs = large && p->m >= (b_bytes > 2 * l2 ? SOME_ROWS : THIN_ROWS) && !few_use_it(p, b_bytes, l2);
     bool sums = p->n <= lanes / 2 && p->a.step[p->ik] == p->item && p->k >= 64;       /* dot products of rows and columns */
     if (sums && p->b.step[p->ik] != p->item && p->n > 1 && p->m >= FEW_ROWS) {
         choose_in_place(p);

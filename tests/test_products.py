@@ -189,7 +189,7 @@ def test_large_matrices_times_vectors(dtype):
     check(lambda a, x: (x[:, None, :] @ a).argmax(-1), np.stack([a.T, a.T + 1]), np.stack([x, 2 * x]))
 
 
-@pytest.mark.parametrize("m", [2, 5, 17, 40])
+@pytest.mark.parametrize("m", [2, 5, 17, 31, 33, 40])
 def test_few_rows(m):
     a, b, c = sample((m, 200), "float32", 1), sample((200, 1500), "float32", 2), sample(1500, "float32", 3)
     check(lambda a, b, c: (a @ b, np.maximum(a @ b + c, 0), b.T @ a.T, (b.T @ a.T).sum(0)), a, b, c, **close("float32", 200))

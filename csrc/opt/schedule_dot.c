@@ -15,6 +15,7 @@ enum {
     THIN_ROWS = 64,              /* so few rows take B a few of its rows at a time */
     SOME_ROWS = 24,              /* ... of a matrix of twice the second cache; more use it often enough to pack it */
     IN_PLACE_ROWS = 400,         /* fewer rows do not make up for packing a matrix of up to two or three second caches */
+    FROM_CACHE_ROWS = 32,        /* ... and so few as do not wait for memory at each piece of a row, if it comes from there after all */
     PAGE = 4096,
     THIN_BYTES = 16384,          /* and as many columns as so much of C has */
     TILE_ROWS = PRODUCT_ROWS,    /* rows of a block where B is read in place */
@@ -358,7 +359,11 @@ static bool few_use_it(const Product *p, int64_t b_bytes, int64_t l2)
 {
     const Group *gp = p->l.gp;
     if (gp->reduced || gp->then || gp->sum || !p->b.varies || p->gr->info[p->b.id].uses > 1) return false;
-    return p->m >= THIN_ROWS && p->m < IN_PLACE_ROWS && b_bytes <= (comes_from_memory(&p->l) ? 2 : 3) * l2 && p->b.step[p->ik] % PAGE != 0;
+    if (p->m < FROM_CACHE_ROWS || p->b.step[p->in] != p->item || p->b.step[p->ik] % PAGE == 0) return false;
+    int level = p->gr->target->level;
+    bool cached = !comes_from_memory(&p->l);
+    if (p->m < THIN_ROWS) return cached && level == CPU_AVX512;
+    return p->m < (level == CPU_AVX2 ? IN_PLACE_ROWS / 2 : IN_PLACE_ROWS) && b_bytes <= (cached ? 3 : 2) * l2;
 }
 
 static void choose(Product *p)
@@ -367,13 +372,14 @@ static void choose(Product *p)
     int64_t l2 = t->l2 ? (int64_t)t->l2 : 1 << 20, lanes = t->vector_bytes / p->item;
     bool b_unit = p->b.step[p->in] == p->item;
     int64_t b_bytes = p->k * p->n * p->item;
-    bool large = b_bytes > l2 * 3 / 4 && p->k > SHORT_K, packs = large && p->m >= (b_bytes > 2 * l2 ? SOME_ROWS : THIN_ROWS) && !few_use_it(p, b_bytes, l2);
+    bool large = b_bytes > l2 * 3 / 4 && p->k > SHORT_K, in_place = large && few_use_it(p, b_bytes, l2);
+    bool packs = large && !in_place && p->m >= (b_bytes > 2 * l2 ? SOME_ROWS : THIN_ROWS);
     bool sums = p->n <= lanes / 2 && p->a.step[p->ik] == p->item && p->k >= 64;       /* dot products of rows and columns */
     if (sums && p->b.step[p->ik] != p->item && p->n > 1 && p->m >= FEW_ROWS) {
         choose_in_place(p);
         p->b.row = p->in;
         p->b.line = p->ik;
-    } else if (p->m < THIN_ROWS && !packs && b_unit && b_bytes > (p->m == 1 ? l2 / 8 : l2)) {
+    } else if (p->m < THIN_ROWS && !packs && !in_place && b_unit && b_bytes > (p->m == 1 ? l2 / 8 : l2)) {
         choose_thin(p);
     } else if (p->m >= FEW_ROWS && (b_unit ? packs : p->n >= lanes)) {
         choose_packed(p);

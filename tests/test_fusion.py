@@ -361,6 +361,32 @@ def test_equal_layers_and_steps_compile_once():
     assert many.cache_info().compiled == 0
 
 
+def test_loops_without_a_period_compile_their_step():
+    """Of triangular loops the steps come again and again, the whole has no period; each step is a launch's, or some are."""
+    def f(x):
+        for i in range(1, x.shape[0]):
+            for j in range(i):
+                x[i] = np.cumsum(x[i] - x[j] * 0.01)
+            x[i] /= np.abs(x[i]).max()
+
+    x, y = arr(90, 50), arr(90, 50)
+    y[...] = x
+    g = pyxla.jit(f)
+    g(x)
+    f(y)
+    np.testing.assert_allclose(x, y, rtol=1e-9)
+    assert g.cache_info().compiled <= 30
+
+
+def test_places_within_an_array_share_kernels():
+    x = arr(100)
+    pyxla.jit(lambda x: np.cbrt(x[1:31] + x[1:31] * x[2:32]))(x)
+    for k in range(2, 60, 3):
+        f = pyxla.jit(eval(f"lambda x: np.cbrt(x[{k}:{k + 30}] + x[{k}:{k + 30}] * x[{k + 1}:{k + 31}])", {"np": np}))
+        f(x)
+        assert f.cache_info().compiled == 0
+
+
 def test_new_strides_do_not_trace():
     f = pyxla.jit(softmax)
     f(arr(50, 60))

@@ -7,6 +7,10 @@
 
 typedef struct { uint32_t group, term, next; } Reader;
 
+/* Of a buffer in another one's memory: that one, and how many from there up to it took over each the one before. Of one in its own memory:
+ * how many others lie there. Of one that another took over: the last group that reads it. */
+typedef struct { Id memory; uint32_t chain, others, read; } Lie;
+
 typedef struct {
     Grouping *gr;
     const Survey *surveys;
@@ -19,6 +23,7 @@ typedef struct {
     bool *fixed;                 /* per node: a new output, whose strides are decided */
     bool *given;                 /* per output: it lies in the memory of a donated input */
     uint32_t *latest;            /* per buffer id that another took over: the last group that reads it or an older version in its memory */
+    Lie *lies;                   /* per buffer id, until arguments are donated to temporaries */
     VEC(Id) copied;              /* updates, in order, that could not take over the array that they change */
     uint32_t checks;             /* the last group with a check or a host call, which may raise */
 } Share;
@@ -149,7 +154,7 @@ static bool keeps_older(const Share *s, Id x, Id c)
     const Buffer *at = s->b->at.at;
     uint32_t writer = first_writer(s, c);
     for (Id y = at[x].shares, next = x; y && s->latest[y] >= writer; next = y, y = at[y].shares)
-        if (!keeps(s, y, next, c)) return false;
+        if ((s->lies[y].read >= writer || s->at_end[y]) && !keeps(s, y, next, c)) return false;
     return true;
 }
 
@@ -157,11 +162,21 @@ static bool keeps_older(const Share *s, Id x, Id c)
 static void note_version(Share *s, Id c, Id x)
 {
     Id older = s->b->at.at[x].shares;
-    uint32_t last = older ? s->latest[older] : 0;
+    uint32_t last = 0;
     for (uint32_t u = s->first[x]; u; u = s->uses.at[u].next)
         if (!carries_to(s, s->uses.at[u].group, c) && s->uses.at[u].group > last) last = s->uses.at[u].group;
-    s->latest[x] = last;
+    s->lies[x].read = last;
+    s->latest[x] = older && s->latest[older] > last ? s->latest[older] : last;
     s->b->at.at[c].shares = x;
+    s->lies[c].memory = older ? s->lies[x].memory : x;
+    s->lies[c].chain = older ? s->lies[x].chain + 1 : 1;
+    s->lies[s->lies[c].memory].others++;
+}
+
+static void forget_version(Share *s, Id c)
+{
+    s->b->at.at[c].shares = 0;
+    s->lies[s->lies[c].memory].others--;
 }
 
 /* The array that update c carries over, or 0. */
@@ -258,29 +273,32 @@ static bool write_through(Share *s, Id b, Id input)
         Id older = i + 1 < chain.len ? chain.at[i + 1] : input;
         note_version(s, chain.at[i], older);
         if (keeps_older(s, older, chain.at[i])) continue;
-        for (; i < chain.len; i++) s->b->at.at[chain.at[i]].shares = 0;
+        for (; i < chain.len; i++) forget_version(s, chain.at[i]);
         return false;
     }
     for (uint32_t i = 0; i < chain.len; i++) memcpy(s->b->at.at[chain.at[i]].stride, s->b->at.at[input].stride, sizeof s->b->at.at[0].stride);
     return true;
 }
 
+/* Whether x is made from y, step by step in one memory. */
+static bool made_from(const Share *s, Id x, Id y)
+{
+    while (x != y && s->b->at.at[x].shares && s->lies[x].chain > s->lies[y].chain) x = s->b->at.at[x].shares;
+    return x == y;
+}
+
 /* Whether nobody but x, older versions of it and `final` lies in the memory: else what c carries over may be gone. */
 static bool has_only_versions(const Share *s, Id memory, Id x, Id final)
 {
-    for (Id y = 1; y < s->gr->nnodes; y++) {
-        if (y == final || !s->b->at.at[y].shares || buffers_memory(s->b, y) != memory) continue;
-        Id v = x;
-        while (v != y && s->b->at.at[v].shares) v = s->b->at.at[v].shares;
-        if (v != y) return false;
-    }
-    return true;
+    uint32_t chain = s->b->at.at[x].shares ? s->lies[x].chain : 0;
+    bool besides = final && s->b->at.at[final].shares && s->lies[final].memory == memory && !made_from(s, x, final);
+    return s->lies[memory].others == chain + besides;
 }
 
 /* Whether update c may take over the memory of x: a temporary's, or that of an input whose final contents will overwrite it. */
 static bool may_take_over(const Share *s, Id c, Id x)
 {
-    Id memory = buffers_memory(s->b, x), final = s->final[memory];
+    Id memory = s->b->at.at[x].shares ? s->lies[x].memory : x, final = s->final[memory];
     if (x == final || !has_only_versions(s, memory, x, final) || !may_have_layout(s, c, x)) return false;
     if (!may_overwrite(s, x, c) || !keeps_older(s, x, c)) return false;
     if (node_at(s->gr->g, memory)->op != OP_input) return true;
@@ -526,9 +544,10 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
     s.at_end = arena_alloc(gr->arena, ids);
     s.final = arena_alloc(gr->arena, sizeof *s.final * ids);
     s.latest = arena_alloc(gr->arena, sizeof *s.latest * ids);
+    s.lies = arena_alloc(gr->arena, sizeof *s.lies * ids);
     s.given = arena_alloc(gr->arena, g->outputs.len + 1);
     s.fixed = arena_alloc(gr->arena, gr->nnodes);
-    if (!b || !s.fixed || !s.first || !s.at_end || !s.final || !s.latest || !s.given || !vec_push(gr->arena, &s.uses)) return NULL;
+    if (!b || !s.fixed || !s.first || !s.at_end || !s.final || !s.latest || !s.lies || !s.given || !vec_push(gr->arena, &s.uses)) return NULL;
     b->output = arena_alloc(gr->arena, sizeof(Id) * (g->outputs.len + 1));
     if (!b->output || !init_buffers(gr, b) || !index_terms(&s)) return NULL;
     for (uint32_t n = 1; n < gr->groups.len; n++) {

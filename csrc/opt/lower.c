@@ -88,11 +88,20 @@ static Coef coef_of(Lower *l, int64_t bytes, int item, int loop)
     return (Coef){ .kind = COEF_RUN, .arg = stride_arg(l, bytes, loop) };
 }
 
-/* The offset: a literal if it is short, else a word, or that of another access and a few elements: neighbours are addressed by one pointer. */
+/* Whether an access of the array has no word for its offset. */
+static bool starts_at_base(const Lower *l, uint32_t array)
+{
+    for (uint32_t i = 0; i < l->k->accesses.len; i++)
+        if (l->k->accesses.at[i].array == array && l->k->accesses.at[i].off_arg < 0) return true;
+    return false;
+}
+
+/* The offset: none, or a literal if it is short and beside such a one, else a word, or that of another access and a few elements: neighbours are
+ * addressed by one pointer, and the same loop elsewhere in an array is the same kernel. */
 static void set_offset(Lower *l, Access *a, int64_t off, int item)
 {
     a->off_arg = -1;
-    if (off >= -128 && off <= 128) {
+    if (off == 0 || (off >= -128 && off <= 128 && starts_at_base(l, a->array))) {
         a->off_lit = off;
         return;
     }

@@ -2,8 +2,8 @@
  * those that hardly do anything beside large arrays.
  *
  * Each kernel's grid FORs become ordinary ones, inside a FOR of one trip that gives it a body of its own; temporaries that only the
- * merged kernels see become scratch. A region of more values than a compile is worth is cut at the period of its kernels, so that
- * unrolled steps share one. */
+ * merged kernels see become scratch. A region of more values than a compile is worth is cut at the period of its kernels, or where a few
+ * kernels begin to come again and again, so that unrolled steps and loops share one. */
 #include <string.h>
 #include "opt/group.h"
 
@@ -12,6 +12,9 @@ enum {
     REGION_VALS = 600,
     SMALL_NS = 5000,
     TINY_NS = 200,               /* some launches' cost, whatever the size of the arrays: copies of borders */
+    REPEATS = 4,                 /* times in a row from which kernels are a loop's */
+    REPEATED_VALS = 150,         /* that are spared by a loop's steps sharing a kernel, and of the steps that one kernel does */
+    REPEATED_NS = 1000,          /* of the steps that one kernel does: beside it a launch is little */
 };
 
 typedef struct { uint32_t array, word; Id memory; bool written; int64_t bytes; } Merged;
@@ -306,6 +309,57 @@ static bool merge_run(Merge *m, uint32_t from, uint32_t to, Drafts *out)
     return true;
 }
 
+/* A loop's step: so many kernels, which come so many times. */
+typedef struct { uint32_t length, times, vals; double ns; } Repeat;
+
+/* The shortest step that is repeated from `from` on, if that is worth a cut; else none of no length. */
+static Repeat find_repeat(const Merge *m, const uint64_t *hash, uint32_t from, uint32_t to)
+{
+    Repeat r = { 0 };
+    for (uint32_t p = 1; p <= (to - from) / REPEATS; p++) {
+        const Draft *d = &m->in->at[from + p - 1];
+        r.vals += d->kernel->vals.len;
+        r.ns += d->ns;
+        if (r.vals > REGION_VALS) break;
+        uint32_t i = from + p;
+        while (i < to && hash[i] == hash[i - p]) i++;
+        r.times = (i - from) / p;
+        r.length = p;
+        if (r.times >= REPEATS && (r.times - 1) * r.vals >= REPEATED_VALS) return r;
+    }
+    return (Repeat){ 0 };
+}
+
+/* How many steps one kernel does. */
+static uint32_t steps_at_once(Repeat r)
+{
+    uint32_t n = REPEATED_VALS / r.vals, most = r.ns < REPEATED_NS ? (uint32_t)(REPEATED_NS / (r.ns + 1)) : 1;
+    if (n > most) n = most;
+    if (n > r.times / 2) n = r.times / 2;
+    return n > 1 ? n : 1;
+}
+
+/* A run of more values than a region's, cut where loops begin and at their steps. */
+static bool merge_loops(Merge *m, const uint64_t *hash, uint32_t from, uint32_t to, Drafts *out)
+{
+    uint32_t i = from;
+    while (i < to) {
+        Repeat r = find_repeat(m, hash, i, to);
+        if (!r.length) {
+            i++;
+            continue;
+        }
+        if (!merge_run(m, from, i, out)) return false;
+        uint32_t end = i + r.times * r.length, n = steps_at_once(r) * r.length;
+        for (; i < end; i += n) {
+            if (end - i < n) n = r.length;
+            if (!merge_run(m, i, i + n, out)) return false;
+        }
+        from = i;
+    }
+    return merge_run(m, from, to, out);
+}
+
 static bool find_lives(Merge *m)
 {
     const Graph *g = m->gr->g;
@@ -350,7 +404,7 @@ bool merge_small(Grouping *gr, const Buffers *b, const Drafts *in, Drafts *out)
         uint32_t p = vals > REGION_VALS ? period(hash, i, end) : 0;
         for (; p && end - i > p; i += p)
             if (!merge_run(&m, i, i + p, out)) return false;
-        if (!merge_run(&m, i, end, out)) return false;
+        if (!(vals > REGION_VALS ? merge_loops(&m, hash, i, end, out) : merge_run(&m, i, end, out))) return false;
         i = end;
     }
     return true;

@@ -378,6 +378,19 @@ def test_loops_without_a_period_compile_their_step():
     assert g.cache_info().compiled <= 30
 
 
+def test_hundreds_of_reductions_are_cut_into_loops():
+    """A convolution window by window: LLVM's loops carry a register for each reduction, which has an end."""
+    def f(x, w):
+        out = np.empty((1, 25, 25, 2), "f4")
+        for i in range(25):
+            for j in range(25):
+                out[:, i, j] = (x[:, i : i + 2, j : j + 2, :, None] * w).sum((1, 2, 3))
+        return out
+
+    x, w = arr(1, 26, 26, 2), arr(2, 2, 2, 2)
+    np.testing.assert_allclose(pyxla.jit(f)(x, w), f(x, w), rtol=1e-5, atol=1e-6)
+
+
 def test_places_within_an_array_share_kernels():
     x = arr(100)
     pyxla.jit(lambda x: np.cbrt(x[1:31] + x[1:31] * x[2:32]))(x)

@@ -5,6 +5,7 @@ enum {
     CHEAP_OPS = 4,               /* evaluated again rather than stored */
     FLOAT_OPS = 200,             /* most ops evaluated inline without a group */
     GROUP_VALS = 1536,           /* most values of one loop */
+    GROUP_REDUCTIONS = 64,       /* most reductions of one loop, which carries some registers for each */
     SPLIT_SIZE = 65536,          /* reductions of more elements than this are split over grid points */
     SPLIT_KEPT = 64,
     SPLIT_ROWS = 1024,
@@ -276,7 +277,7 @@ uint32_t scan_group(const Scan *s, uint32_t low, uint32_t reduced, bool only_new
     for (uint32_t n = last; !only_new && n >= low && n > 0 && tries < 8; n--, tries++) {
         Group *gp = &gr->groups.at[n];
         if (!same_domain(gp, &s->own) || gp->dot || gp->host || gp->scan || gp->carry || gp->inner || gp->nvals + s->ops > GROUP_VALS) continue;
-        if ((gp->reduced && reduced && gp->reduced != reduced) || (reduced && gp->tiles)) continue;
+        if (reduced && ((gp->reduced && gp->reduced != reduced) || gp->tiles || gp->reductions == GROUP_REDUCTIONS)) continue;
         if (shares_operand(s, gp)) return n;
     }
     ASSERT(low <= last + 1);
@@ -503,7 +504,7 @@ static bool reduces_in(Grouping *gr, const Scan *s, uint32_t over, const int8_t 
     const Group *gp = &gr->groups.at[s->best];
     uint32_t red = 0, all = ((1u << gp->naxes) - 1) & ~gp->summed, mask = mask_of(axis, s->own.n);
     for (int j = 0; j < s->own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
-    if (gp->nvals + s->ops > GROUP_VALS || gp->tiles) return false;
+    if (gp->nvals + s->ops > GROUP_VALS || gp->tiles || gp->reductions == GROUP_REDUCTIONS) return false;
     if (gp->inner) return red == (mask == all ? gp->inner : gp->reduced & ~gp->inner) && mask != (all & ~gp->reduced) && nest_takes(s, s->best, mask);
     if (mask != all) return nest_begin(gr, s, s->best, mask, red, id);
     return !gp->scan && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp) && !after_is_apart(gr, gp->dot)))
@@ -552,6 +553,7 @@ static bool visit_reduce(Grouping *gr, Id id)
     uint32_t red = 0;
     for (int j = 0; j < s.own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
     gp->reduced |= red;
+    gp->reductions++;
     int last = node_at(g, v)->rank - 1;
     while (last >= 0 && s.own.of[last] < 0) last--;
     gp->closed = is_split(gr, gp, dtype_info[node_at(g, v)->dtype].bytes, last >= 0 && gp->reduced >> axis[s.own.of[last]] & 1);

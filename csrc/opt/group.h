@@ -66,7 +66,7 @@ typedef struct {
     const Lower *blocks;  /* ... what is known of that once the pass is scheduled */
     Id host;                     /* the host call that is all of the group; `operands` are then the buffers of its inputs */
     Id *items;                   /* ... the nodes that are its results, 0: nobody reads it */
-    uint32_t nvals;
+    uint32_t nvals, reductions;
     VEC(Root) roots;
     VEC(Id) operands;            /* buffers that members read, some of them */
 } Group;

@@ -4,6 +4,7 @@ import numpy as np
 from .. import _core
 
 F4, F8, INT = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
+FLOATS = (np.dtype("float16"), F4, F8)      # not ml_dtypes' float8_e5m2, whose kind is "f", too
 
 
 def same_bits(x, dtype):

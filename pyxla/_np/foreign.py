@@ -5,7 +5,7 @@ import numpy as np
 
 from .. import _core
 from ._args import array, dtype_of, is_weak, out_array, scalar, to_out, type_of, unsupported
-from .exponents import FORMULAS
+from .exponents import FLOATS, FORMULAS
 from .host import host
 
 implements = _core.implements
@@ -48,7 +48,7 @@ def call(ufunc, *inputs, out=None, where=True, dtype=None, casting="same_kind", 
     types = resolve(ufunc, inputs, dtype, signature, casting)
     arrays = [_core.as_tracer(x, t) if is_weak(x) else _core.cast(array(x), t) for x, t in zip(inputs, types)]
     shape = np.broadcast_shapes(*[a.shape for a in arrays])
-    formula = FORMULAS.get(ufunc) if types[0].kind == "f" else None
+    formula = FORMULAS.get(ufunc) if types[0] in FLOATS else None
     results = formula(*arrays) if formula else loop(ufunc, types)(arrays, [(t, shape) for t in types[ufunc.nin:]])
     outs = (out if isinstance(out, tuple) else (out,)) if out is not None else (None,) * ufunc.nout
     results = tuple(store(r, o, where, ufunc, casting) for r, o in zip(results, outs))

@@ -534,6 +534,13 @@ static bool list_before(Share *s)
     return true;
 }
 
+/* From now on each buffer names the memory that it lies in, not the version before it. */
+static void shorten_chains(Buffers *b)
+{
+    for (Id id = 1; id < b->at.len; id++)
+        if (b->at.at[id].shares) b->at.at[id].shares = buffers_memory(b, id);
+}
+
 Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out, const int64_t *wanted)
 {
     const Graph *g = gr->g;
@@ -563,5 +570,6 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
         if (out[i].into < 0) donate_to_output(&s, i);
     share_updates(&s);
     for (uint32_t k = 0; k < g->inputs.len; k++) donate_to_temporary(&s, k);
+    shorten_chains(b);
     return place_outputs(&s, out, wanted) && list_before(&s) ? b : NULL;
 }

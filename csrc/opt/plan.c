@@ -141,7 +141,25 @@ static bool once_only(const Build *s, uint32_t slot)
     return true;
 }
 
-/* Offsets of the temporaries of one workspace: first fit among those alive at the same time; the bytes, -1 without memory. */
+static int64_t whole_lines(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
+
+/* The lowest offset at which slot i meets none of those that are alive with it; `placed` goes by offset. */
+static int64_t first_fit(const Build *s, uint32_t i, const uint32_t *placed, uint32_t n)
+{
+    const Life *a = &s->life.at[i];
+    int64_t bytes = whole_lines(s->p->slots.at[i].bytes), at = 0;
+    for (uint32_t j = 0; j < n; j++) {
+        const Slot *o = &s->p->slots.at[placed[j]];
+        const Life *b = &s->life.at[placed[j]];
+        int64_t end = o->offset + whole_lines(o->bytes);
+        if (a->last < b->first || b->last < a->first || end <= at) continue;
+        if (at + bytes <= o->offset) return at;
+        at = end;
+    }
+    return at;
+}
+
+/* Offsets of the temporaries of one workspace; its bytes, -1 without memory. */
 static int64_t lay_out(Build *s, bool once)
 {
     Plan *p = s->p;
@@ -149,24 +167,14 @@ static int64_t lay_out(Build *s, bool once)
     int64_t workspace = 0;
     for (uint32_t i = 0; i < p->slots.len; i++) {
         Slot *slot = &p->slots.at[i];
-        int64_t bytes = (slot->bytes + 63) & ~(int64_t)63, at = 0;
         if (slot->kind != SLOT_TEMP || s->life.at[i].first == UINT32_MAX || once_only(s, i) != once) continue;
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (uint32_t j = 0; j < placed.len; j++) {
-                const Slot *o = &p->slots.at[placed.at[j]];
-                const Life *a = &s->life.at[i], *b = &s->life.at[placed.at[j]];
-                int64_t end = o->offset + ((o->bytes + 63) & ~(int64_t)63);
-                if (a->last < b->first || b->last < a->first || at >= end || at + bytes <= o->offset) continue;
-                at = end;
-                moved = true;
-            }
-        }
-        slot->offset = at;
-        if (at + bytes > workspace) workspace = at + bytes;
-        uint32_t *pl = vec_push(s->work, &placed);
-        if (!pl) return -1;
-        *pl = i;
+        slot->offset = first_fit(s, i, placed.at, placed.len);
+        int64_t end = slot->offset + whole_lines(slot->bytes);
+        if (end > workspace) workspace = end;
+        if (!vec_push(s->work, &placed)) return -1;
+        uint32_t j = placed.len - 1;
+        for (; j > 0 && p->slots.at[placed.at[j - 1]].offset > slot->offset; j--) placed.at[j] = placed.at[j - 1];
+        placed.at[j] = i;
     }
     return workspace;
 }
@@ -178,7 +186,7 @@ static bool lay_out_all(Build *s)
     p->workspace = lay_out(s, false);
     p->once_workspace = p->kept.len ? lay_out(s, true) : 0;
     for (uint32_t i = 0; i < p->slots.len; i++)
-        if (p->slots.at[i].kind == SLOT_OUTPUT) p->peak += (p->slots.at[i].bytes + 63) & ~(int64_t)63;
+        if (p->slots.at[i].kind == SLOT_OUTPUT) p->peak += whole_lines(p->slots.at[i].bytes);
     p->peak += p->workspace;
     return p->workspace >= 0 && p->once_workspace >= 0;
 }

@@ -162,10 +162,7 @@ static bool can_follow(const Grouping *gr, const Buffers *b, uint32_t q, uint32_
     return shares;
 }
 
-static bool may_share(const Grouping *gr, uint32_t n)
-{
-    return !gr->groups.at[n].together && is_plain(gr, n) && (is_one_loop(gr, n) || has_plain_terms(gr, n));
-}
+static bool may_share(const Grouping *gr, uint32_t n) { return is_plain(gr, n) && (is_one_loop(gr, n) || has_plain_terms(gr, n)); }
 
 /* Whether all of group n is one loop, of states that cost little: those of variances are dearer by columns of blocks than in a pass of their own over the second cache. */
 static bool is_light(const Grouping *gr, uint32_t n)
@@ -176,13 +173,13 @@ static bool is_light(const Grouping *gr, uint32_t n)
 }
 
 /* Marks the groups that share a pass which n leads. near: over arrays in the second cache, where that gains. */
-static void mark_led(Grouping *gr, const Buffers *b, uint32_t n, bool near)
+static void mark_led(Grouping *gr, const Buffers *b, const bool *may, uint32_t n, bool near)
 {
     uint32_t whole = whole_axes(gr, n), with[MOST_GROUPS], found = 0;
     int64_t kept = 0, l2 = (int64_t)gr->target->l2;
     if (!fits(gr, n, n, whole) || (near && (gr->groups.at[n].naxes != 2 || !is_light(gr, n)))) return;
     for (uint32_t q = n + 1; q < gr->groups.len && found < MOST_GROUPS - 1; q++) {
-        if (!may_share(gr, q) || (near && !is_light(gr, q)) || !can_follow(gr, b, q, n, l2 / (near ? NEAR_PART : 1), &kept)) continue;
+        if (!may[q] || gr->groups.at[q].together || (near && !is_light(gr, q)) || !can_follow(gr, b, q, n, l2 / (near ? NEAR_PART : 1), &kept)) continue;
         uint32_t both = whole | whole_axes(gr, q);
         if (!fits(gr, q, n, both) || !fits(gr, n, q, both)) continue;
         with[found++] = q;
@@ -195,9 +192,11 @@ static void mark_led(Grouping *gr, const Buffers *b, uint32_t n, bool near)
 
 void together_mark(Grouping *gr, const Buffers *b)
 {
-    for (int near = 0; near < 2; near++)
+    bool *may = arena_alloc(gr->arena, gr->groups.len + 1);
+    for (uint32_t n = 1; may && n < gr->groups.len; n++) may[n] = may_share(gr, n);
+    for (int near = 0; may && near < 2; near++)
         for (uint32_t n = 1; n < gr->groups.len; n++)
-            if (may_share(gr, n)) mark_led(gr, b, n, near);
+            if (may[n] && !gr->groups.at[n].together) mark_led(gr, b, may, n, near);
 }
 
 /* ---- blocks ---- */

@@ -5,6 +5,7 @@ from .. import _core
 
 F4, F8, INT = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 FLOATS = (np.dtype("float16"), F4, F8)      # not ml_dtypes' float8_e5m2, whose kind is "f", too
+HALF_STAYS = np.lib.NumpyVersion(np.__version__) < "2.5.0"      # np.nextafter(np.float16(-0.0), np.float16(0.0)) is -0.0
 
 
 def same_bits(x, dtype):
@@ -60,7 +61,7 @@ def nextafter(x, y):
     away = np.equal(np.greater(y, x), np.greater(x, 0))
     r = same_bits(np.where(away, b + 1, b - 1), x.dtype)
     r = np.where(np.equal(x, 0), np.copysign(least, y), r)
-    r = np.where(np.equal(x, y), x if x.dtype.itemsize == 2 else y, r)       # (0.0 and -0.0)
+    r = np.where(np.equal(x, y), x if x.dtype.itemsize == 2 and HALF_STAYS else y, r)       # (0.0 and -0.0)
     return (np.where(np.logical_or(np.isnan(x), np.isnan(y)), x + y, r),)
 
 

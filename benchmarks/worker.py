@@ -21,6 +21,7 @@ from benchmarks.frameworks import FRAMEWORKS
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
 STATUS = Path("/proc/self/status")
+ROOT = f"{Path(__file__).resolve().parent.parent}{os.sep}"      # in what peers say of a case
 
 
 def steady(call, seconds, once):
@@ -156,7 +157,7 @@ def main(name, group, seconds, core, *wanted):
             say(case=case.name, record=None)
         except Exception as e:
             why = traceback.format_exception_only(e)[-1].strip().splitlines()
-            say(case=case.name, record={"error": " ".join(why)[:300]})
+            say(case=case.name, record={"error": " ".join(why).replace(ROOT, "")[:300]})
 
 
 if __name__ == "__main__":

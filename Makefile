@@ -49,7 +49,8 @@ tsan: setup      ## the tests of threads under ThreadSanitizer
 		LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" PYTHONPATH=$(CURDIR)/build/tsan/lib \
 		$(CURDIR)/.venv/bin/pytest -q $(CURDIR)/tests $(OWN_PROGRAMS) -k thread -p no:cacheprovider $(ARGS)
 
-wheel: setup     ## a wheel with LLVM inside, tried in an empty environment
+wheel:           ## a wheel with LLVM inside, tried in an empty environment
+	@WITH_STATIC=1 .ci/setup requirements-test.txt
 	@rm -rf dist
 	@PYXLA_LLVM=static $(PY) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
 	@.ci/check-wheel

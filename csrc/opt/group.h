@@ -177,7 +177,7 @@ void order_contiguous(int64_t item, int rank, const Dim *shape, const int8_t *or
 /* ---- buffers.c: which buffers share memory, and where they lie ---- */
 
 typedef struct {
-    Id shares;                   /* the buffer whose memory it takes over (an input or an older value), 0: its own */
+    Id shares;                   /* the buffer whose memory it lies in, an input or an older value (while sharing is decided: the version before it), 0: its own */
     uint32_t slot;
     int64_t stride[MAX_RANK];    /* bytes */
     int64_t bytes;

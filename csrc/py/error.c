@@ -1,7 +1,5 @@
 #include "py/error.h"
 #include "py/state.h"
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define ERROR_DOC "Base class of pyxla's own errors."
 #define TRACE_DOC "The function cannot be traced: it asks for a value that is known only when the compiled code runs, or breaks a limit."
@@ -81,7 +79,7 @@ void error_later(void)
     PyErr_Fetch(&type, &value, &where);
     PyErr_NormalizeException(&type, &value, &where);
     bool no_memory = PyErr_GivenExceptionMatches(type, PyExc_MemoryError) || PyErr_GivenExceptionMatches(type, PyExc_SystemError);
-    bool again = type && !no_memory, main_thread = syscall(SYS_gettid) == getpid();
+    bool again = type && !no_memory, main_thread = sees_signals();
     if (again && value && main_thread && Py_AddPendingCall(raise_again, value) == 0)
         value = NULL;
     else if (again)

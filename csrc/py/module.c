@@ -1,6 +1,8 @@
 /* The extension module: one state, made once per process. */
 #define PYXLA_IMPORT_ARRAY
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "py/state.h"
 #include "py/constant.h"
 #include "py/error.h"
@@ -15,6 +17,8 @@
 #include "run/shipped.h"
 
 ModuleState state;
+
+bool sees_signals(void) { return syscall(SYS_gettid) == getpid(); }
 
 PyObject *state_import(PyObject **slot, const char *module, const char *attribute)
 {

@@ -1,8 +1,6 @@
 /* One run of a Bound: addresses of the arguments, new results, the kernels, the result tree. */
 #include <fenv.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include "py/constant.h"
 #include "py/error.h"
 #include "py/host.h"
@@ -325,11 +323,9 @@ static void job_wait(Job *j)
     }
 }
 
-/* Only the main thread sees signals. Besides, another one may be a daemon, which ends at the interpreter's exit whatever it waits for. */
-static bool sees_signals(void) { return syscall(SYS_gettid) == getpid(); }
-
 /* A long run goes to a thread of its own, so that this one can see to signals: only the main thread can raise
- * KeyboardInterrupt, and only while it is in the interpreter. */
+ * KeyboardInterrupt, and only while it is in the interpreter. Besides, another one may be a daemon, which ends at the interpreter's
+ * exit whatever it waits for. */
 static bool job_long(Job *j)
 {
     fegetenv(&j->mode);

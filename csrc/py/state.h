@@ -72,3 +72,5 @@ extern ModuleState state;
 
 /* The attribute of a module, kept in *slot after the first time. Borrowed; NULL with an exception. */
 PyObject *state_import(PyObject **slot, const char *module, const char *attribute);
+/* Whether this is the main thread, which alone runs the handlers of signals. */
+bool sees_signals(void);

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import _core
-from ._np import _args, extents, manip
+from ._np import _args, create, extents, manip
 from ._originals import in_place
 
 creators = _core._creators
@@ -214,9 +214,8 @@ def others(kwargs, *names):
 
 
 def eye(*args, **kwargs):
-    if len(args) == 1 and isinstance(args[0], extents.Number) and not kwargs:
-        k = _core.iota(args[0])
-        return _core.cast(np.equal(k[:, None], k), np.dtype(float))
+    if any(isinstance(v, extents.Number) for v in (*args[:2], kwargs.get("N"), kwargs.get("M"))):
+        return create.eye(*args, **kwargs)
     args = [_core.concrete(v) for v in args]
     kwargs = {k: _core.concrete(v) for k, v in kwargs.items()}
     k, dtype = kwargs.get("k", 0), kwargs.get("dtype") or float

@@ -97,6 +97,7 @@ STATS = [
 ]
 ELEMENTWISE = [
     lambda X, Y: np.where(X > 0, X, Y), lambda X: np.where(X > 0, X, 0), lambda F: np.where(F > 0, F, 0.5), lambda I: np.where(I, 1, -1), lambda B: np.where(B, 1, 2.5), lambda X, W: np.where(W > 0, X, W),
+    lambda U: np.where(U > 3, U, -1), lambda U: np.where(U > 3, 300, U), lambda U: np.where(U > 3, 2**63, U),
     lambda I, F: np.where(I > 0, I, F), lambda Z: np.where(Z > 0, Z, 1), lambda X: np.clip(X, -1, 1), lambda X: X.clip(0), lambda X: X.clip(max=0.5), lambda I: np.clip(I, -300, 3), lambda U: np.clip(U, -1, 300),
     lambda X, W: np.clip(X, -1, W), lambda F: np.clip(F, np.float64(0), 1), lambda X: np.clip(X, None, 0.5), lambda X: np.clip(X, min=-0.5), lambda N: np.clip(N, 0, 2), lambda Z: np.clip(Z, 0, 1),
     lambda X: np.round(X), lambda X: X.round(2), lambda X: np.around(X * 100, -1), lambda I: np.round(I), lambda I: np.round(I * 7, -1), lambda F: F.round(1), lambda Z: np.round(Z),

@@ -13,6 +13,8 @@ FORMS = [
     "np.argwhere(np.asarray(x[x > 0].sum() > 0)).sum()",
     "x[x > 0]", "x[x > 0].sum()", "x[x > 0].sum() / x[x > 0].shape[0]", "x[x > 0].mean()", "x[x > 0] * 2 + 1", "x[x > 0][::-1]", "x[x > 0][1:3]",
     "x[x > 0][1:] - x[x > 0][:-1]", "x[x > 100]", "x[x > 100].sum()", "np.arange(x[x > 0].shape[0])", "np.zeros(x[x > 0].shape) + x[x > 0]",
+    "np.eye(x[x > 0].shape[-1], dtype=x.dtype)", "np.eye(4, x[x > 0].size, k=-1)",
+    "np.eye(N=x[x > 0].size, M=2, dtype=int)", "np.identity(x[x > 0].size, bool)", "np.tri(x[x > 0].size, 4, 1)",
     "np.arange(2, x[x > 0].shape[0])", "x[x > 0][x[x > 0] < 0.5]", "np.concatenate([x[x > 0], x[x < 0]])", "np.flatnonzero(x > 0)", "np.nonzero(x)",
     "np.where(x > 0)[0] * 2", "np.sort(x[x > 0])", "np.cumsum(x[x > 0])", "np.median(x[x > 0])", "x[x > -9].std()", "np.exp(x[x > -9]).max()",
     "x[x > -9].argmax()", "x[x > 1.5].max(initial=-3)", "x[x > 100].min(initial=2.5)", "(x[x > 0] > 0.5).any()", "x[x > 0].size", "x[x > 0].nbytes", "x[x > 0].size * 2 + 1", "x[x > 0].shape[0] / 4", "x[np.flatnonzero(x > 0)]",

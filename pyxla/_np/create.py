@@ -54,10 +54,16 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     return in_order(filled(shape_tuple(shape), default_type(fill_value) if dtype is None else dtype, fill_value), order)
 
 
+def diagonal_band(N, M, k, compare):
+    n, m = (v if isinstance(v, Number) else index(v) for v in (N, N if M is None else M))
+    return band(n, m, k, compare)
+
+
 @implements(np.eye)
 def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):
-    n = index(N)
-    return in_order(_core.cast(band(n, n if M is None else index(M), k, np.equal), dtype_of(dtype)), order)
+    if letter(order) == "F":
+        return eye(N if M is None else M, N, -index(k), dtype).T
+    return _core.cast(diagonal_band(N, M, k, np.equal), dtype_of(dtype))
 
 
 @implements(np.identity)
@@ -67,8 +73,7 @@ def identity(n, dtype=None, *, like=None):
 
 @implements(np.tri)
 def tri(N, M=None, k=0, dtype=float, *, like=None):
-    n = index(N)
-    return _core.cast(band(n, n if M is None else index(M), k, np.less_equal), dtype_of(dtype))
+    return _core.cast(diagonal_band(N, M, k, np.less_equal), dtype_of(dtype))
 
 
 @implements(np.linspace)

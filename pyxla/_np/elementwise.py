@@ -36,7 +36,7 @@ def where(condition, x=None, y=None, /):
         raise ValueError("either both or neither of x and y should be given")
     condition = array(condition, BOOL)
     dtype = result_type(x, y)
-    x, y = array(x, dtype), array(y, dtype)             # a Python number too is cast: np.where wraps it around
+    x, y = (array(array(np.array(v) if type(v) is int else v), dtype) for v in (x, y))      # an array first: its cast wraps around
     if any(_core.is_extent(n) for v in (condition, x, y) for n in v.shape):
         return _core.where(condition, x, y)
     shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)

@@ -137,7 +137,7 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
         from ._np.manip import ordered
         a = ordered(a[...], order or "K")
     elif not new and order in ("C", "F", "c", "f"):
-        a = _core.contiguous(a, order in "Ff")
+        a = _core.contiguous(a, order in "Ff", copy is False)
     return _core.reshape(a, (1,) * (ndmin - a.ndim) + a.shape) if a.ndim < ndmin else a
 
 

@@ -29,6 +29,11 @@ EXPRESSIONS = {
     "products": lambda C, F, M, P, Q: (P.T @ Q, P @ Q.T, F.swapaxes(1, 2) @ F, np.outer(P[0], Q[0])),
     "read flat": lambda C, F, M, P, Q: (np.cos(F), np.cos(F).reshape(-1).sum(), np.sin(M), np.diff(np.sin(M).ravel()), P.T * 2, (P.T * 2).ravel().max()),
     "views of results": lambda C, F, M, P, Q: ((P * 2).T, (Q * 2).T, (M + 1).transpose(1, 0, 2)),
+    "of older functions": lambda C, F, M, P, Q: (
+        *[np.round(x, d) for x in (F, M, C) for d in (2, -1)], *[np.delete(x, i, a) for x in (F, M, C) for a in (0, 1, 2) for i in (1, [1], [1, 1], [], slice(0, 1))],
+        *[np.insert(x, i, 5, a) for x in (F, M, C) for a in (0, 1, 2) for i in (1, [1], [1, 0])],
+        *[np.percentile(x, q, a) for x in (F, M, C) for a in (0, 1, 2) for q in (30, [20, 40])],
+        *[f(x.astype("u1"), a) for x in (F, M, C) for a in (0, 1, 2) for f in (np.packbits, np.unpackbits)]),
     "rows": lambda C, F, M, P, Q: (np.exp(P - P.max(1, keepdims=True)), P / P.sum(0), P.var(1, keepdims=True) * np.ones((1, 6))),
 }
 

@@ -133,6 +133,7 @@ def test_python_numbers_at_places(at):
     (lambda x: np.vecdot(x, x, axis=[0]), (X,)), (operator.imatmul, (X, X.T[:, :1])), (operator.imatmul, (X[0], X[0])), (operator.imatmul, (X[:2], X[0])), (operator.imatmul, (np.ones((2, 2, 2)), np.ones((1, 2, 1)))),
     (lambda x: stored(x.copy(), [1.0], (0, 0)), (X,)), (lambda x, k: np.searchsorted(x, 1, sorter=k), (X[:, 0], np.array([-1, 0, 1]))),
     (lambda x, k: np.searchsorted(x, 1, sorter=k), (X[:, 0], np.array([0, 1]))), (lambda x: np.array(x[0, 0], copy=False), (X,)),
+    (lambda x: np.array(x, copy=False, order="F"), (X,)), (lambda x: np.asarray(x[:, 1:], copy=False, order="C"), (X,)), (lambda x: np.array((x + 1).T, copy=False, order="C"), (X,)),
     (lambda x: np.astype([1, 2], float) + x[0, 0], (X,)), (lambda x: np.lexsort((x[0, 0],), axis=3), (X,)),
     (lambda a, b: np.add(a, b, dtype="f4", casting="equiv"), (3.0, 4.0))])
 def test_refused_by_numpy(f, args):

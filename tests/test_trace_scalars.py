@@ -230,3 +230,48 @@ def test_integers_past_int64_where_uint64_takes_them(f, n):
 def test_integers_that_no_dtype_takes_are_refused(f, n):
     with pytest.raises(OverflowError, match=f"Python integer {n} out of bounds"):
         pyxla.jit(f)(np.arange(6, dtype="u8"), n)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, n: np.array(n), lambda x, n: np.asarray([n, n]), lambda x, n: np.full(3, n), lambda x, n: np.sum([n, 1]), lambda x, n: np.array([n]) // 3,
+    lambda x, n: x < n, lambda x, n: n <= x, lambda x, n: x.astype("i1") != n, lambda x, n: x.astype("u8") < n, lambda x, n: np.array(n + 1 - 1)])
+def test_the_value_of_an_int_past_int64_chooses_its_dtype(f):
+    jitted, x = pyxla.jit(f), np.arange(-2, 4)
+    for n in (3, 2**63, 2**64 - 1, 5, -4):
+        np.testing.assert_array_equal(jitted(x, n), f(x, n), strict=True)
+    assert jitted.cache_info().traces <= 3                # within int64, past it (n + 1 - 1: also by way of 2**64)
+
+
+def test_ints_past_uint64_are_compared_and_no_arrays():
+    x = np.arange(-2, 4)
+    for n in (2**64, -2**63 - 1, 10**30, -10**30):
+        np.testing.assert_array_equal(pyxla.jit(lambda x, n: x < n)(x, n), x < n)
+        with pytest.raises(OverflowError, match="out of bounds"):
+            pyxla.jit(lambda n: np.array(n))(n)
+
+
+def put_at(x, key):
+    x[key] = 7
+    return x
+
+
+def add_at(x, key):
+    x[key] += x[key] * 2
+    return x
+
+
+@pytest.mark.parametrize("key", [lambda f: f, lambda f: (f, slice(1, None)), lambda f: (slice(1, None), f), lambda f: ([1], f), lambda f: (f, not f),
+                                 lambda f: (None, f), lambda f: (..., f), lambda f: (f, 2)])
+def test_a_bool_that_is_an_argument_as_an_index(key):
+    jitted = [pyxla.jit(lambda x, f, op=op: op(x * 1, key(f))) for op in (lambda x, k: x[k], put_at, add_at)]
+    for flag in (True, False, True):
+        for f in jitted:
+            np.testing.assert_array_equal(f(np.arange(5.0), flag), f.__wrapped__(np.arange(5.0), flag), strict=True)
+    assert all(f.cache_info().traces == 2 for f in jitted)
+
+
+@pytest.mark.parametrize("n", [300, -1, 2**40, 1.5, True])
+def test_choose_wraps_integers_around(n):
+    i, x = np.arange(5) % 2, np.arange(5, dtype="u1")
+    for f in (lambda i, x, n: np.choose(i, [x, n]), lambda i, x, n: np.choose(i, (n, x), mode="wrap")):
+        np.testing.assert_array_equal(pyxla.jit(f)(i, x, n), f(i, x, n), strict=True)

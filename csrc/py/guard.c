@@ -87,7 +87,8 @@ bool guard_steps(struct GuardList *g, PyObject *steps) { return steps_add(&g->st
 
 static int value_holds(const ValueGuard *v, PyObject *const *regs)
 {
-    return v->type_only ? Py_TYPE(v->value) == Py_TYPE(regs[v->reg]) : same_value(v->value, regs[v->reg]);
+    PyObject *now = regs[v->reg];
+    return !v->type_only ? same_value(v->value, now) : Py_TYPE(v->value) == Py_TYPE(now) && integer_range(v->value) == integer_range(now);
 }
 
 /* Elements compared as bytes; dtype and shape are the entry's concern, but must agree for the comparison. */

@@ -97,8 +97,6 @@ static bool add_tracer(Key *k, Tracer *i)
         PyObject *value = scalars_value(k->t->scalars, i->reg);
         if (PyLong_CheckExact(value))
             return add_dynamic(k, trace_register(k->t, i->reg, DT_int64));
-        if (PyBool_Check(value))
-            return fail(k, ERR_UNSUPPORTED, "indexing with a bool that is an argument is not supported in a jitted function; use np.where");
         return fail(k, ERR_INDEX, "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices");
     }
     DtypeKind kind = dtype_info[tracer_dtype(i)].kind;
@@ -246,6 +244,32 @@ static Trace *subscript_trace(PyObject *self, const char *verb)
     return t;
 }
 
+/* Whether an item is a Python bool that is an argument: it decides the shape, so its value is asked for. */
+static bool is_flag(Trace *t, PyObject *item)
+{
+    return is_tracer(item) && ((Tracer *)item)->kind == TRACER_PYTHON_SCALAR && tracer_trace((Tracer *)item) == t
+           && PyBool_Check(scalars_value(t->scalars, ((Tracer *)item)->reg));
+}
+
+/* The key with the values of its flags, a new reference. */
+static PyObject *without_flags(Trace *t, PyObject *key)
+{
+    Py_ssize_t n = PyTuple_Check(key) ? PyTuple_GET_SIZE(key) : 0, k = 0;
+    if (is_flag(t, key))
+        return scalar_concrete((Tracer *)key);
+    while (k < n && !is_flag(t, PyTuple_GET_ITEM(key, k)))
+        k++;
+    PyObject *plain = k < n ? PyTuple_New(n) : Py_NewRef(key);
+    for (k = 0; plain && plain != key && k < n; k++) {
+        PyObject *item = PyTuple_GET_ITEM(key, k), *value = is_flag(t, item) ? scalar_concrete((Tracer *)item) : Py_NewRef(item);
+        if (value)
+            PyTuple_SET_ITEM(plain, k, value);
+        else
+            Py_CLEAR(plain);
+    }
+    return plain;
+}
+
 static PyObject *get_item(Trace *t, PyObject *self, PyObject *key)
 {
     Key k;
@@ -268,7 +292,9 @@ PyObject *tracer_getitem(PyObject *self, PyObject *key)
     if (!t)
         return NULL;
     operation_begin(&o, "ndarray.__getitem__", NULL, (PyObject *[]){self, key}, 2);
-    return operation_end(&o, get_item(t, self, key));
+    PyObject *plain = without_flags(t, key), *item = plain ? get_item(t, self, plain) : NULL;
+    Py_XDECREF(plain);
+    return operation_end(&o, item);
 }
 
 /* For iteration, whose end is the IndexError. */
@@ -329,5 +355,8 @@ int tracer_setitem(PyObject *self, PyObject *key, PyObject *value)
     if (!t)
         return -1;
     operation_begin(&o, value ? "ndarray.__setitem__" : "ndarray.__delitem__", NULL, (PyObject *[]){self, key, value}, value ? 3 : 2);
-    return operation_end(&o, set_item(t, self, key, value) == 0 ? self : NULL) ? 0 : -1;
+    PyObject *plain = without_flags(t, key);
+    bool done = plain && set_item(t, self, plain, value) == 0;
+    Py_XDECREF(plain);
+    return operation_end(&o, done ? self : NULL) ? 0 : -1;
 }

@@ -15,7 +15,8 @@ static bool read_tracer(Trace *t, Tracer *x, Operand *out)
         out->reg = x->reg;
         out->number = scalars_value(t->scalars, x->reg);
         out->code = number_code(out->number);
-        return true;
+        /* its range decides dtypes; that of a number within int64 is not guarded: one past it is an error in the run */
+        return integer_range(out->number) == RANGE_INT64 || guard_type(t->guards, x->reg, out->number);
     }
     out->node = tracer_node(x);
     out->code = node_at(t->graph, out->node)->dtype;
@@ -121,6 +122,11 @@ bool operand_read(Trace *t, PyObject *o, Operand *out, bool sequences)
 }
 
 Dtype operand_dtype(const Operand *x)
+{
+    return x->number && integer_range(x->number) == RANGE_UINT64 ? DT_uint64 : operand_weak_dtype(x);
+}
+
+Dtype operand_weak_dtype(const Operand *x)
 {
     switch (x->code) {
     case CODE_INT: return DT_int64;

@@ -304,7 +304,7 @@ static PyObject *prim_dot(PyObject *m, PyObject *const *args, Py_ssize_t n)
 
 static Dtype promoted(const Operand *a, const Operand *b)
 {
-    Dtype da = operand_dtype(a), db = operand_dtype(b);
+    Dtype da = operand_weak_dtype(a), db = operand_weak_dtype(b);
     bool weak_a = a->code >= DT_COUNT, weak_b = b->code >= DT_COUNT;
     if (da == db || (weak_b && !weak_a && dtype_info[da].kind >= dtype_info[db].kind))
         return da;

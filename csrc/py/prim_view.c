@@ -199,8 +199,13 @@ static PyObject *prim_contiguous(PyObject *m, PyObject *const *args, Py_ssize_t 
 {
     (void)m;
     Id node;
-    Tracer *x = prim_arity("contiguous", n, 1, 2) ? prim_operand(op_begin(), args[0], &node) : NULL;
+    Tracer *x = prim_arity("contiguous", n, 1, 3) ? prim_operand(op_begin(), args[0], &node) : NULL;
     PyObject *r = x ? x->kind == TRACER_NUMPY_SCALAR ? Py_NewRef(x) : tracer_contiguous(x, n > 1 && args[1] == Py_True) : NULL;
+    Tracer *made = (Tracer *)r;
+    if (r && r != (PyObject *)x && n > 2 && args[2] == Py_True && (made->cell != x->cell || !made->map || made->map->layout == LAYOUT_UNKNOWN)) {
+        PyErr_SetString(PyExc_ValueError, "Unable to avoid copy while creating an array as requested.");
+        Py_CLEAR(r);
+    }
     Py_XDECREF(x);
     return r;
 }
@@ -411,13 +416,13 @@ static PyObject *prim_slice(PyObject *m, PyObject *const *args, Py_ssize_t n)
 
 /* ---- windows and layouts ---- */
 
-/* Whether two shapes have their axes of one element, which have no place in an order, at the same places. */
-static bool same_units(const Tracer *x, const Tracer *y)
+/* Whether `of` has a place in its order for all axes of x: those of one element have none. */
+static bool orders_axes(const Tracer *of, const Tracer *x)
 {
-    bool same = tracer_rank(x) == tracer_rank(y);
-    for (int k = 0; same && k < tracer_rank(x); k++)
-        same = (tracer_shape(x)[k] == 1) == (tracer_shape(y)[k] == 1);
-    return same;
+    bool all = tracer_rank(x) == tracer_rank(of);
+    for (int k = 0; all && k < tracer_rank(x); k++)
+        all = tracer_shape(of)[k] != 1 || tracer_shape(x)[k] == 1;
+    return all;
 }
 
 /* A result of our own that NumPy gives the order of the axes of `of`, also of another shape if the third argument is true; a view stays as it is. */
@@ -430,7 +435,7 @@ static PyObject *prim_follow(PyObject *m, PyObject *const *args, Py_ssize_t n)
     bool own = x && x->kind == TRACER_ARRAY && x->cell->owner == OWNER_LOCAL && !x->map && tracer_rank(x) > 1;
     if (own) {
         bool whole = shape_eq(t->graph, tracer_shape(x), tracer_rank(x), tracer_shape(of), tracer_rank(of));
-        bool said = whole || (n > 2 && args[2] == Py_True && same_units(x, of));
+        bool said = whole || (n > 2 && args[2] == Py_True && orders_axes(of, x));
         if (said && !tracer_like(x, graph_like(t->graph, node, like)))
             Py_CLEAR(x);
         else if (tracer_kept_layout(of) > x->cell->layout)
@@ -583,7 +588,7 @@ PyMethodDef view_methods[] = {
     {"memory", prim_memory, METH_O, "memory(x): the C-contiguous array that x is a view of and the element that x begins at; None: not known"},
     FAST(windowed, "windowed(x): whether x is a view of windows"),
     FAST(window, "window(x, (axis, size, stride, step)): windows of an axis, in a last axis"),
-    FAST(contiguous, "contiguous(x[, True]): x, or a copy where NumPy's ascontiguousarray (asfortranarray) makes one"),
+    FAST(contiguous, "contiguous(x, fortran=False, view=False): x, or a copy where NumPy's ascontiguousarray (asfortranarray) makes one, ValueError if it must be no copy"),
     FAST(diagonal, "diagonal(x, (k, readonly)): the diagonals of the last two axes, k above the main one, a view; None: a size is data"),
     {"readonly", prim_readonly, METH_O, "readonly(x): whether x is a view that may not be written to"},
     {"owned", prim_owned, METH_O, "owned(x): whether NumPy's array owns its memory; None: not known while tracing"},

@@ -40,6 +40,20 @@ bool is_number(PyObject *o)
     return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o) || PyComplex_CheckExact(o);
 }
 
+IntegerRange integer_range(PyObject *number)
+{
+    int overflow;
+    if (!PyLong_CheckExact(number))
+        return RANGE_INT64;
+    PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (overflow <= 0)
+        return overflow ? RANGE_BELOW : RANGE_INT64;
+    if (PyLong_AsUnsignedLongLong(number) != (unsigned long long)-1 || !PyErr_Occurred())
+        return RANGE_UINT64;
+    error_drop();
+    return RANGE_ABOVE;
+}
+
 /* ---- recording ---- */
 
 static int *slot_of(struct ScalarProgram *p, const Register *r)

@@ -195,7 +195,7 @@ static bool add_simple(Record *r, PyObject *o, ObjectKind kind, Dtype dtype)
     if (!room_sig(r, 1) || !room_leaf(r))
         return false;
     push_leaf(r, o, Py_NewRef(o), kind, dtype);
-    r->sig[r->nsig++] = kind | (uint64_t)dtype << 8;
+    r->sig[r->nsig++] = kind | (uint64_t)dtype << 8 | (uint64_t)(kind == LEAF_INT ? integer_range(o) : RANGE_INT64) << 16;
     return true;
 }
 

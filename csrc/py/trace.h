@@ -12,6 +12,12 @@
 
 typedef struct Trace Trace;
 
+/* Whether o is exactly a Python bool, int, float or complex. */
+bool is_number(PyObject *o);
+/* Where a Python int lies, which decides its dtype as an array: int64, uint64, or none. Other objects are RANGE_INT64. */
+typedef enum { RANGE_INT64, RANGE_UINT64, RANGE_ABOVE, RANGE_BELOW } IntegerRange;
+IntegerRange integer_range(PyObject *number);
+
 /* What the k-th graph input is read from on each call. */
 typedef enum { INPUT_LEAF, INPUT_CAPTURED, INPUT_REGISTER } InputKind;
 typedef struct {

@@ -251,8 +251,9 @@ enum { CODE_INT = DT_COUNT, CODE_FLOAT, CODE_COMPLEX, CODE_OTHER };
 bool operand_read(Trace *t, PyObject *o, Operand *out, bool sequences);
 /* The operand's node as dtype; 0 with an exception or with the trace's error. */
 Id operand_node(Trace *t, const Operand *x, Dtype dtype);
-/* dtype of the operand as an array of its own. */
+/* dtype of the operand as an array of its own; and that of any number of its class, which yields to an array's. */
 Dtype operand_dtype(const Operand *x);
+Dtype operand_weak_dtype(const Operand *x);
 /* A node broadcast to a shape; 0 with the trace's error. */
 Id broadcast_to(Graph *g, Id a, const int64_t *shape, int rank);
 /* ---- broadcast.c: also of extents known only in the run, which the run checks ---- */
@@ -311,8 +312,6 @@ int scalars_add_leaf(struct ScalarProgram *p, int leaf, PyObject *value);
 int scalars_add_const(struct ScalarProgram *p, PyObject *value);
 int scalars_add(struct ScalarProgram *p, ScalarOp op, int a, int b, PyObject *callable);
 PyObject *scalars_value(const struct ScalarProgram *p, int reg);           /* borrowed */
-/* Whether o is exactly a Python bool, int, float or complex. */
-bool is_number(PyObject *o);
 /* op on Python scalars, at least one of them traced; NotImplemented if one is neither. b may be NULL. */
 PyObject *scalar_operate(ScalarOp op, PyObject *a, PyObject *b, PyObject *callable);
 /* Today's value of a Python scalar, guarded. New reference. */
@@ -323,7 +322,7 @@ PyObject *scalar_shown(Trace *t, int reg);
 /* ---- guard.c ---- */
 struct GuardList *guards_new(void);
 bool guard_value(struct GuardList *g, int reg, PyObject *value);           /* this register has this value */
-bool guard_type(struct GuardList *g, int reg, PyObject *value);            /* ... a value of this type */
+bool guard_type(struct GuardList *g, int reg, PyObject *value);            /* ... a value of this type and range */
 /* This array has the elements it has now. */
 bool guard_elements(struct GuardList *g, PyObject *array);
 /* Captured state: the steps that _capture.py found (capture.h). */

@@ -117,7 +117,8 @@ static Id compare_number(Trace *t, Op op, const Operand *x, Loop *loop)
     const Operand *number = &x[n], *array = &x[1 - n];
     if (number->code != CODE_INT || !is_integer(array->code) || !array->node)
         return 0;
-    bool in_run = number->reg >= 0 || number->node;
+    bool wide = number->number && integer_range(number->number) != RANGE_INT64;     /* and stays so: guarded */
+    bool in_run = (number->reg >= 0 && !wide) || number->node;
     if (in_run && dtype_info[array->code].bytes < 8) {
         Id s = operand_node(t, number, DT_int64);
         return s ? compare_clipped(t->graph, op, array->node, s, n == 0) : 0;

@@ -117,7 +117,10 @@ def type_of(x):
 
 def default_type(x):
     """The dtype of x as an array of its own."""
-    return x.dtype if hasattr(x, "dtype") else np.dtype(type(type_of(x)))
+    if hasattr(x, "dtype"):
+        return x.dtype
+    kind = type(type_of(x))
+    return _core.as_tracer(x).dtype if kind is int else np.dtype(kind)      # which that of an int past int64 is, its value says
 
 
 def common(*xs):

@@ -23,7 +23,7 @@ from ._args import (
     unsupported,
 )
 from .extents import broadcast_shapes
-from .manip import letter, order_of, ordered
+from .manip import fortran_or_c, letter, order_of, ordered
 
 implements, method = _core.implements, _core.method
 
@@ -121,9 +121,9 @@ def round_(a, decimals=0, out=None):
         r = first(a, 10.0 ** abs(decimals), out=_core.copy(a))
         r = last(np.rint(r), 10.0 ** abs(decimals), out=r)
     elif decimals > 0:
-        r = np.rint(a * 10.0 ** decimals) / 10.0 ** decimals
+        r = fortran_or_c(np.rint(a * 10.0 ** decimals) / 10.0 ** decimals, a)
     else:
-        r = np.rint(a / 10.0 ** -decimals) * 10.0 ** -decimals
+        r = fortran_or_c(np.rint(a / 10.0 ** -decimals) * 10.0 ** -decimals, a)
     return to_out(r, out)
 
 

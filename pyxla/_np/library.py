@@ -7,7 +7,7 @@ from .. import _core
 from ._args import BOOL, FLOAT, array, axis_index, is_none, scalar
 from .extents import Number, as_value, greatest, least, meets
 from .host import host, whole
-from .manip import ravel
+from .manip import fortran_or_c, ravel
 from .selection import search
 from .sorting import sorted_values
 
@@ -243,7 +243,7 @@ def packbits(a, /, axis=None, bitorder="big"):
         raise TypeError("Expected an input array of integer or boolean data type")
     shape = tuple((n + 7) // 8 if k == axis else n for k, n in enumerate(x.shape))
     x = x if x.dtype.itemsize == 1 else np.not_equal(x, 0)
-    return pack((x,), ((np.uint8, shape),), axis, bit_order(bitorder))[0]
+    return fortran_or_c(pack((x,), ((np.uint8, shape),), axis, bit_order(bitorder))[0], x)
 
 
 @implements(np.unpackbits)
@@ -257,7 +257,7 @@ def unpackbits(a, /, axis=None, count=None, bitorder="big"):
     if n < 0:
         raise ValueError(f"-{-count} is less than minimum {-8 * x.shape[axis]}" if count is not None else "")
     shape = tuple(n if k == axis else m for k, m in enumerate(x.shape))
-    return unpack((x,), ((np.uint8, shape),), axis, bit_order(bitorder))[0]
+    return fortran_or_c(unpack((x,), ((np.uint8, shape),), axis, bit_order(bitorder))[0], x)
 
 
 # ---- paths ----

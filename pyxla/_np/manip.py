@@ -158,6 +158,14 @@ def in_order(x, order):
     return ordered(x, order) if order in "CF" and x.ndim > 1 and not is_dynamic(x) else x
 
 
+def fortran_or_c(r, x):
+    """r, new, in Fortran order if x, of as many axes, is in that order alone, else in C order, as NumPy's older functions have it."""
+    if r.ndim < 2 or r.ndim != x.ndim or is_dynamic(x) or is_dynamic(r):
+        return r
+    larger = _core.pad(x, _core.full((), x.dtype, 0), (0,) * x.ndim, (2,) * x.ndim)       # never computed: np.pad has this rule
+    return _core.follow(r, larger, True)
+
+
 # ---- orders that the memory decides ----
 
 def letter(order):

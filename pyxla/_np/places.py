@@ -6,7 +6,7 @@ from ._args import ALL, BOOL, INT, array, axis_index, is_array, known_ints
 from .extents import Number, as_value, is_dynamic, meets, run_integer, slice_indices
 from .fancy import drop_leading
 from .join import take_static
-from .manip import broadcast_to, moveaxis, ravel
+from .manip import broadcast_to, fortran_or_c, moveaxis, ravel
 
 implements = _core.implements
 
@@ -77,11 +77,22 @@ def delete(arr, obj, axis=None):
         return deleted_one(arr, known_places(obj), axis)
     gone = set(range(n)[obj]) if isinstance(obj, slice) else set()
     at = known_places(obj) if not isinstance(obj, slice) else []
+    masked = isinstance(at, list) and (len(at) != 1 or is_mask(obj)) and not isinstance(obj, slice)
     for i in at if isinstance(at, list) else [at]:
         if not -n <= i < n:
             raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
         gone.add(i % n)
-    return take_static(arr, [i for i in range(n) if i not in gone], axis)
+    kept = [i for i in range(n) if i not in gone]
+    return masked_static(arr, kept, axis) if masked else fortran_or_c(take_static(arr, kept, axis), arr)
+
+
+def masked_static(arr, kept, axis):
+    """arr[:, mask] for places that are known, laid out as that is: the axis of the mask outermost."""
+    front = moveaxis(arr, axis, 0)
+    r = take_static(front, kept, 0)
+    if r.size:
+        r = _core.follow(r, _core.gather(front, (_core.iota(len(kept)),)))
+    return moveaxis(r, 0, axis)
 
 
 def deleted_one(arr, i, axis):
@@ -131,7 +142,7 @@ def insert(arr, obj, values, axis=None):
     at += n if at < 0 and not isinstance(n, Number) else 0
     before = (ALL,) * axis
     values = values_at_one(values, arr, axis, True)
-    return _core.concatenate([arr[(*before, slice(None, at))], values, arr[(*before, slice(at, None))]], axis)
+    return fortran_or_c(_core.concatenate([arr[(*before, slice(None, at))], values, arr[(*before, slice(at, None))]], axis), arr)
 
 
 def values_at_one(values, arr, axis, scalar):
@@ -168,7 +179,7 @@ def insert_many(arr, places, values, axis):
     for k in order:
         sources += [*range(at, places[k]), n + k]
         at = places[k]
-    return take_static(_core.concatenate([arr, values], axis), [*sources, *range(at, n)], axis)
+    return fortran_or_c(take_static(_core.concatenate([arr, values], axis), [*sources, *range(at, n)], axis), arr)
 
 
 def inserted_in_the_run(arr, obj, values, axis):

@@ -17,6 +17,7 @@ from ._args import (
     count,
     is_array,
     is_weak,
+    result_type,
     scalar,
     stored_into,
     to_out,
@@ -133,7 +134,8 @@ def choose_method(a, *choices, out=None, mode="raise"):
 def choose(a, choices, out=None, mode="raise"):
     a = integers(a)
     if isinstance(choices, (list, tuple)):
-        choices = common(*choices)
+        kind = result_type(*choices)
+        choices = [_core.cast(array(c), kind) for c in choices]      # Python's integers wrap around
     n = len(choices)
     choices = [choices[k] for k in range(n)]
     shape = broadcast_shapes(a.shape, *[c.shape for c in choices])

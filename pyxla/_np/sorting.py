@@ -301,7 +301,8 @@ def linear_quantile(x, q, weak, axes):
     if x.dtype.kind == "f":
         last = part[(*before, n - 1)]
         results = [_core.where(np.isnan(last), _core.cast(last, r.dtype), r) for r in results]
-    return _core.concatenate([_core.reshape(r, (1, *r.shape)) for r in results], 0) if q.ndim else results[0]
+    r = _core.concatenate([_core.reshape(r, (1, *r.shape)) for r in results], 0) if q.ndim else results[0]
+    return _core.follow(r, _core.full(r.shape, r.dtype, 0))     # NumPy sorts a copy in C order
 
 
 def between(a, b, t):

@@ -7,6 +7,7 @@ from .. import _core
 from ._args import (
     BOOL,
     INT,
+    UINT,
     NoValue,
     array,
     common,
@@ -36,7 +37,7 @@ def where(condition, x=None, y=None, /):
         raise ValueError("either both or neither of x and y should be given")
     condition = array(condition, BOOL)
     dtype = result_type(x, y)
-    x, y = (array(array(np.array(v) if type(v) is int else v), dtype) for v in (x, y))      # an array first: its cast wraps around
+    x, y = (array(array(v, UINT if type(v) is int and v >= 2**63 else None), dtype) for v in (x, y))  # first an array: its cast wraps
     if any(_core.is_extent(n) for v in (condition, x, y) for n in v.shape):
         return _core.where(condition, x, y)
     shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)

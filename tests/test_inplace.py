@@ -26,6 +26,13 @@ x[:] = x[::-1]
 x.fill(0); return x + y
 x.T[0] = 9
 x.reshape(-1)[3:7] = -1
+x.reshape(-1)[::3] = y.reshape(-1)[::3]; x.reshape(-1)[1:4] += x[0, :3]; return x.sum(0)
+x.ravel()[:6] = x.ravel()[5:11]; return x * 2, x.reshape(10, 2)[3]
+x.reshape(2, 10)[1] = y[2, 0]; x[0] += 1
+x.reshape(2, 2, 5)[:, 1] *= y[0]; return x[1:, ::2] + x[:-1, ::2]
+x.reshape(-1)[np.argsort(y.reshape(-1))[:7]] = -1; return x.max()
+x.flat[::6] = 0; np.put(x, [1, 2], 5); return y.ravel() + x.ravel()
+x.reshape(-1)[3] = y.sum(); y.reshape(5, 4)[2] = x.reshape(5, 4)[0]
 np.copyto(x, y)
 np.copyto(x, y, where=y > 0)
 np.putmask(x, y > 0, 5.0)
@@ -52,6 +59,19 @@ def test_argument_is_written(body, layout):
     check(space["f"], x, Y, rtol=1e-14)
     y = dict(layouts(Y))[layout]
     check(space["f"], X, y, rtol=1e-14)
+
+
+STORES_IN_ANOTHER_SHAPE = [
+    lambda x: np.add(x.reshape(-1)[::7], 1, out=x.reshape(-1)[::7]), lambda x: x.ravel().__setitem__(slice(0, 9), 1), lambda x: x.flat.__setitem__(slice(None, None, 9), 1),
+    lambda x: x.reshape(4, -1)[2].fill(3), lambda x: x.reshape(4, 25, 2, 25)[:, 1, 1].fill(3), lambda x: x.reshape(-1).__setitem__([5, 7, 9], 2)]
+
+
+@pytest.mark.parametrize("f", STORES_IN_ANOTHER_SHAPE)
+def test_a_store_in_another_shape_copies_nothing(f):
+    """A plan copied the whole argument there and back."""
+    compiled = pyxla.jit(f).lower(pyxla.ShapeDtype((50, 100), "float64")).compile()
+    assert compiled.launches == 1 and compiled.peak_bytes == 0
+    check(f, np.arange(5000.0).reshape(50, 100))
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "bool"])

@@ -268,10 +268,15 @@ static float total_ns(const Plan *p)
 
 static Plan *plan_graph(Arena *a, Arena *work, const Graph *graph, const PlanInput *in, const PlanOutput *out, const Target *target)
 {
-    Graph *g = all_static(graph, arena_err(a)) ? simplify(a, graph, target, in) : NULL;
-    int64_t *wanted = g ? wanted_strides(work, graph, in, out) : NULL;
+    PlanInput *layout = arena_alloc(work, sizeof *in * (graph->inputs.len + 1));
+    int64_t *wanted = layout && all_static(graph, arena_err(a)) ? wanted_strides(work, graph, in, out) : NULL;
+    if (!wanted) return NULL;
+    for (uint32_t k = 0; k < graph->inputs.len; k++) layout[k] = in[k];
+    in = layout;
+    const Graph *shaped = shape_written(a, graph, layout, out);
+    Graph *g = shaped ? simplify(a, shaped, target, in) : NULL;
     bool *before = NULL;
-    Plan *p = wanted ? plan_grouped(a, work, g, in, out, target, wanted, NULL, &before) : NULL;
+    Plan *p = g ? plan_grouped(a, work, g, in, out, target, wanted, NULL, &before) : NULL;
     if (!p || !before) return p;
     Plan *other = plan_grouped(a, work, g, in, out, target, wanted, before, &before);
     return other && total_ns(other) < total_ns(p) ? other : g->err->kind ? NULL : p;

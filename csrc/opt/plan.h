@@ -103,6 +103,8 @@ const Graph *join_once(Arena *a, const Graph *g);
 const Graph *compute_selected(Arena *a, const Graph *g);
 /* The same graph without OP_like (like.c), itself where it has none; NULL with the arena's error. */
 const Graph *drop_likes(Arena *a, const Graph *g);
+/* The graph with inputs in C order that are written to in another shape (written.c) in that shape, their layouts and outputs too, or the same graph; NULL with an error. */
+const Graph *shape_written(Arena *a, const Graph *g, PlanInput *in, const PlanOutput *out);
 /* A graph of live nodes with what is done elementwise to concatenates done to their pieces (pieces.c), or the same graph; NULL with an error. */
 Graph *take_apart(Arena *a, Graph *g);
 /* The numbers of two host functions: where a mask is true, and the elements of a vector there (host.c). */

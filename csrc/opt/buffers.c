@@ -500,9 +500,10 @@ static int64_t note_values(Share *s, Id c)
         if (!s->gr->info[y].stored || buffers_memory(s->b, y) != buffers_memory(s->b, c)) continue;
         for (Id u = y; node_at(g, u)->op == OP_update && (u == y || s->gr->info[u].inner); u = node_in(g, u)[0]) {
             Id v = node_in(g, u)[1];
-            OpKind kind = op_info[node_at(g, v)->op].kind;
+            Id base = v;
+            while (op_info[node_at(g, base)->op].kind == KIND_VIEW) base = node_in(g, base)[0];
             bytes += node_size(g, v) * dtype_info[node_at(g, v)->dtype].bytes;
-            s->b->before[v] = s->b->before[v] || (kind != KIND_SOURCE && kind != KIND_PLACE);
+            s->b->before[v] = s->b->before[v] || (node_at(g, base)->op != OP_const && op_info[node_at(g, v)->op].kind != KIND_SOURCE && op_info[node_at(g, v)->op].kind != KIND_PLACE);
         }
     }
     return bytes;
@@ -520,17 +521,25 @@ static bool copies_in_vain(const Share *s, Id c)
     return false;
 }
 
-/* Where updates read the old contents and write small parts of it, values stored before cost less than a copy of the rest. */
+/* Where updates read the old contents and write small parts of it, values stored before cost less than a copy of the rest. So they do where the new
+ * contents of an argument would be copied back as a whole at the end. */
 static bool list_before(Share *s)
 {
     int64_t copied = 0, stored = 0;
+    bool any = false;
     for (Id c = 1; c < s->gr->nnodes; c++) {
         if (!copies_in_vain(s, c)) continue;
         if (!s->b->before && !(s->b->before = arena_alloc(s->gr->arena, s->gr->nnodes))) return false;
         copied += s->b->at.at[c].bytes;
         stored += note_values(s, c);
     }
-    if (copied <= 4 * stored) s->b->before = NULL;
+    if (copied > 4 * stored) return true;
+    if (copied) memset(s->b->before, 0, s->gr->nnodes);
+    for (uint32_t i = 0; copied && i < s->gr->g->outputs.len; i++) {
+        Id c = buffers_memory(s->b, s->gr->out_base.at[i]);
+        for (; s->out[i].into >= 0 && copies_in_vain(s, c); c = buffers_memory(s->b, carried_buffer(s, c)), any = true) note_values(s, c);
+    }
+    if (!any) s->b->before = NULL;
     return true;
 }
 

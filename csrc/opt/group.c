@@ -297,8 +297,7 @@ static void member(Grouping *gr, Id id, uint32_t n, const Own *own, const int8_t
     gp->nvals += 1;
 }
 
-/* Gives a floating elementwise node (or a view that must be copied) a group of its own or beside others; 0 on error. */
-static uint32_t force_group(Grouping *gr, Id id, uint32_t floor)
+uint32_t group_force(Grouping *gr, Id id, uint32_t floor)
 {
     if (gr->info[id].group) return gr->info[id].group;
     Scan s;
@@ -331,7 +330,7 @@ bool group_store(Grouping *gr, Id id)
 {
     NodeInfo *info = &gr->info[id];
     if (info->stored) return true;
-    uint32_t n = force_group(gr, id, 0);
+    uint32_t n = group_force(gr, id, 0);
     if (!n) return false;
     info->stored = true;
     return group_root(gr, n, id, id, info->axis, info->phase) != NULL;
@@ -396,7 +395,7 @@ static bool visit_broadcast(Grouping *gr, Id id)
     if (node_at(g, b)->op == OP_gather && !info->group) return group_store(gr, b);
     if (op_info[node_at(g, b)->op].kind != KIND_ELEMENTWISE || info->group) return true;
     if (!info->costly && info->ops <= CHEAP_OPS) return true;
-    return force_group(gr, b, 0) != 0;
+    return group_force(gr, b, 0) != 0;
 }
 
 /* Array `id`, which a gather reads, is evaluated once: it is not cheap, or more is read than there is. */
@@ -443,7 +442,7 @@ static bool visit_elementwise(Grouping *gr, Id id)
         member(gr, id, s.best, &s.own, axis, scan_phase(&s, s.best));
         return true;
     }
-    if ((info->uses > 1 && (s.costly || s.ops > CHEAP_OPS)) || s.ops > FLOAT_OPS) return force_group(gr, id, 0) != 0;
+    if ((info->uses > 1 && (s.costly || s.ops > CHEAP_OPS)) || s.ops > FLOAT_OPS) return group_force(gr, id, 0) != 0;
     return true;
 }
 
@@ -713,6 +712,7 @@ static void mark_inner(Grouping *gr)
             bool below = n->op != OP_concatenate && i == 0;
             if (i > 1 && n->op != OP_concatenate) continue;
             if (n->op == OP_scatter ? !below : !below && holds_scatter(gr, v)) continue;
+            if (below && node_at(g, v)->op == OP_update && place_is_read(gr, node_in(g, v)[1])) continue;
             gr->info[v].inner = below || (!has_dynamic_offset(g, v) && !has_dynamic_offset(g, id));
         }
     }
@@ -737,7 +737,7 @@ static bool add_check(Grouping *gr, Id id)
     Id pred = node_in(gr->g, id)[0];
     if (!node_size(gr->g, pred)) return true;
     if (gr->info[pred].group && gr->groups.at[gr->info[pred].group].host) return add_item_check(gr, id, pred);
-    uint32_t n = force_group(gr, pred, 0);
+    uint32_t n = group_force(gr, pred, 0);
     Root *r = n ? group_root(gr, n, pred, 0, gr->info[pred].axis, gr->info[pred].phase) : NULL;
     if (r) r->check = id;
     return r != NULL;
@@ -812,14 +812,26 @@ static bool mark_early(const Grouping *gr, bool *early)
     return true;
 }
 
+/* Values that are stored before an update, and what they need, come before what needs it not: the update would otherwise change what they read. */
+static bool *mark_before(const Grouping *gr)
+{
+    const Graph *g = gr->g;
+    bool *first = arena_alloc(gr->arena, g->nodes.len);
+    for (Id id = g->nodes.len - 1; first && gr->before && id > 0; id--) {
+        first[id] = first[id] || gr->before[id];
+        for (int i = 0; first[id] && i < node_at(g, id)->nin; i++) first[node_in(g, id)[i]] = true;
+    }
+    return first;
+}
+
 static bool visit_all(Grouping *gr)
 {
     const Graph *g = gr->g;
-    bool *early = arena_alloc(gr->arena, g->nodes.len);
-    if (!early || !mark_early(gr, early)) return false;
-    for (int late = 0; late < 2; late++)
+    bool *early = arena_alloc(gr->arena, g->nodes.len), *first = mark_before(gr);
+    if (!early || !first || !mark_early(gr, early)) return false;
+    for (int turn = 0; turn < 3; turn++)
         for (Id id = 1; id < g->nodes.len; id++)
-            if (early[id] == !late && (gr->info[id].uses || node_at(g, id)->op == OP_check))
+            if ((early[id] ? 0 : first[id] ? 1 : 2) == turn && (gr->info[id].uses || node_at(g, id)->op == OP_check))
                 if (!visit(gr, id) || (gr->before && gr->before[id] && !group_store(gr, id))) return false;
     return true;
 }

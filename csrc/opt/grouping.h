@@ -2,7 +2,10 @@
 #pragma once
 #include "opt/group.h"
 
-enum { MOST_OPERANDS = 16 };   /* remembered per group, to find companions */
+enum {
+    MOST_OPERANDS = 16,        /* remembered per group, to find companions */
+    LONG_VALUE = 64,           /* elements from which on a value that an update stores is read there rather than evaluated again */
+};
 
 /* The non-unit axes of a node: its own loop domain. */
 typedef struct { int n; int64_t extent[MAX_DOMAIN]; int8_t of[MAX_RANK]; } Own;
@@ -42,6 +45,9 @@ static inline void identity_axes(int8_t *axis)
 /* Whether large arrays that lie along different axes are read side by side, the rows of one a power of two apart (lies.c). */
 bool scan_lies_across(const Scan *s);
 
+/* Gives a floating elementwise node (or a view that must be copied) a group from `floor` on, of its own or beside others; 0 on error. */
+uint32_t group_force(Grouping *gr, Id id, uint32_t floor);
+
 /* Adds a store of `value` to group n; NULL on error. */
 Root *group_root(Grouping *gr, uint32_t n, Id value, Id buffer, const int8_t *axis, uint8_t phase);
 
@@ -55,6 +61,8 @@ bool nest_takes(const Scan *s, uint32_t n, uint32_t axes);
 /* ---- place.c ---- */
 /* The groups of a concatenate, an update or a scatter, whose pieces are stored into one buffer. */
 bool group_place(Grouping *gr, Id id);
+/* Whether others read the long value v that a place stores: they find it there, for what it is computed from may have been written over by then. */
+bool place_is_read(const Grouping *gr, Id v);
 
 /* ---- after.c: what comes after a product, row by row ---- */
 /* The group whose rows product `id` can take as they come: those of a product and of reductions along its rows, as in attention; or 0. */

@@ -110,13 +110,21 @@ static bool carry_rest(Place *p, Id x, const Box *hole, const Dim *extent)
 
 static bool place_node(Place *p, Id id, const Box *outer);
 
+bool place_is_read(const Grouping *gr, Id v)
+{
+    return gr->info[v].uses > 1 && op_info[node_at(gr->g, v)->op].kind == KIND_ELEMENTWISE && node_size(gr->g, v) >= LONG_VALUE;
+}
+
 /* One piece: a place that nobody else reads writes straight into our buffer. */
 static bool place_piece(Place *p, Id v, const Box *box)
 {
-    if (p->gr->info[v].inner) return place_node(p, v, box);
-    if (!p->below && p->gr->info[v].group && !p->gr->info[v].placed && constant_box(box, node_at(p->gr->g, v)->rank)) {
-        p->gr->info[v].placed = p->buffer;
-        p->gr->info[v].placed_box = box;
+    NodeInfo *info = &p->gr->info[v];
+    if (info->inner) return place_node(p, v, box);
+    bool for_good = !p->below && constant_box(box, node_at(p->gr->g, v)->rank);
+    if (for_good && !info->group && place_is_read(p->gr, v) && !group_force(p->gr, v, p->floor)) return false;
+    if (for_good && info->group && !info->placed) {
+        info->placed = p->buffer;
+        info->placed_box = box;
     }
     return place_value(p, v, box);
 }

@@ -139,3 +139,32 @@ def test_membership(dtypes):
                 tests[:3] = np.nan, 0, np.inf
             for invert in (False, True):
                 same(pyxla.jit(lambda x, t: np.isin(x, t, invert=invert))(x, tests), np.isin(x, tests, invert=invert))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("m", [1, 2, 15, 16, 17, 18, 31, 33, 34, 50, 51, 101, 300])
+def test_tables_of_all_sizes(dtype, m):
+    """The first steps of a search are counts of pivots; the last interval between these may be a short one."""
+    rng = np.random.default_rng(m)
+    table = np.sort(rng.integers(0, 2 * m, m)).astype(dtype)
+    keys = rng.permutation(np.concatenate([table, table + 1, np.arange(-3 if table.dtype.kind != "u" else 0, 2 * m + 3)]).astype(dtype))
+    if table.dtype.kind == "f":
+        keys[::7] = np.nan
+    for side in ("left", "right"):
+        f = pyxla.jit(lambda t, x, side=side: np.searchsorted(t, x, side))
+        same(f(table, keys), np.searchsorted(table, keys, side))
+        same(f(table, np.sort(keys)[::-1]), np.searchsorted(table, np.sort(keys)[::-1], side))
+
+
+@pytest.mark.parametrize("edges", [[0.0, 1, 1], [1.0, 1, 1], [0, 0, 2.5, 3], [2.0], [-np.inf, 0, np.inf], np.linspace(-2, 2, 40), [2, 3]])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u2", "?"])
+@pytest.mark.parametrize("n", [0, 1, 500])
+def test_counts_between_edges(edges, dtype, n):
+    x = np.random.default_rng(3).integers(-3, 5, n).astype(dtype)
+    if x.dtype.kind == "f":
+        x[::5] = np.nan
+    for density in (False, True) if len(edges) > 1 and n > 1 and x.dtype != bool else (False,):
+        f = pyxla.jit(lambda x, e, density=density: np.histogram(x, e, density=density))
+        with np.errstate(all="ignore"):
+            for got, want in zip(f(x, np.array(edges)), np.histogram(x, np.array(edges), density=density)):
+                np.testing.assert_array_equal(got, want, strict=True)

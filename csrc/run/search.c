@@ -1,12 +1,13 @@
 /* np.searchsorted, in two ways by turns, as np.interp (linear.c). A run: the key lies in the interval of the one before, or in a
  * neighbouring one. Other keys go by blocks, in which all keys take each step of a binary search without branches before the next one, so
- * that their loads do not wait for each other [measured: 100 k keys, 10 k float64: 350 us; a few vectors of keys side by side 840]. */
+ * that their loads do not wait for each other [measured: 100 k keys, 10 k float64: 350 us; a few vectors of keys side by side 840]. Their first
+ * steps are one: PIVOTS elements of the table are compared with all keys, and those before a key counted, which loads nothing by index. */
 #include "run/search.h"
 #include <string.h>
 #include "base/cpu.h"
 #include "run/pool.h"
 
-enum { BLOCK = 64, CHUNK = 4096 };              /* keys: of a block, of a grid point */
+enum { BLOCK = 64, CHUNK = 4096, PIVOTS = 16 };  /* keys: of a block, of a grid point */
 
 /* GCC vectorises gathers at -O3 alone. */
 #if defined(__clang__)
@@ -17,13 +18,26 @@ enum { BLOCK = 64, CHUNK = 4096 };              /* keys: of a block, of a grid p
 #define INLINE static inline __attribute__((always_inline))
 typedef bool Block(const void *table, int64_t m, bool equal, int64_t nan, const void *keys, int64_t *out);
 
-/* Of BLOCK keys; whether most lie next to the one before. T: the elements' type, I: an integer of its size. */
-#define BLOCK_OF(T, I, NAME, ATTRIBUTES) \
+/* Of BLOCK keys; whether most lie next to the one before. T: the elements' type, I: an integer of its size, W: bytes of a vector. */
+#define BLOCK_OF(T, I, W, NAME, ATTRIBUTES) \
+    typedef T NAME##_keys __attribute__((vector_size(W), aligned(1), may_alias)); \
+    typedef I NAME##_counts __attribute__((vector_size(W))); \
     VECTORS(ATTRIBUTES) static bool NAME(const void *table, int64_t m, bool equal, int64_t nan, const void *keys, int64_t *out) \
     { \
         const T *t = table, *v = keys; \
-        I at[BLOCK] = {0}, far = 0; \
-        for (int64_t n = m; n > 1; n -= n / 2) { \
+        I at[BLOCK], far = 0; \
+        int64_t step = (m + PIVOTS) / (PIVOTS + 1), rest = step - 1; \
+        for (int i = 0; i < BLOCK; i += W / (int)sizeof(T)) { \
+            NAME##_keys x = *(const NAME##_keys *)(v + i); \
+            NAME##_counts before = {0}; \
+            if (equal) \
+                for (int64_t j = rest; j < m; j += step) before -= (NAME##_counts)(t[j] <= x); \
+            else \
+                for (int64_t j = rest; j < m; j += step) before -= (NAME##_counts)(t[j] < x); \
+            memcpy(at + i, &before, W); \
+        } \
+        for (int i = 0; i < BLOCK; i++) at[i] = at[i] * (I)step < (I)(m - rest) ? at[i] * (I)step : (I)(m - rest); \
+        for (int64_t n = rest; n > 1; n -= n / 2) { \
             I half = (I)(n / 2); \
             const T *mid = t + half - 1; \
             if (equal) \
@@ -31,28 +45,27 @@ typedef bool Block(const void *table, int64_t m, bool equal, int64_t nan, const 
             else \
                 for (int i = 0; i < BLOCK; i++) at[i] = mid[at[i]] < v[i] ? at[i] + half : at[i]; \
         } \
-        for (int i = 0; i < BLOCK; i++) { \
-            I more = equal ? t[at[i]] <= v[i] : t[at[i]] < v[i]; \
-            at[i] = v[i] <= v[i] ? at[i] + more : (I)nan; \
-        } \
+        if (rest) \
+            for (int i = 0; i < BLOCK; i++) at[i] += equal ? t[at[i]] <= v[i] : t[at[i]] < v[i]; \
+        for (int i = 0; i < BLOCK; i++) at[i] = v[i] <= v[i] ? at[i] : (I)nan; \
         for (int i = 1; i < BLOCK; i++) far += at[i] - at[i - 1] > 1 || at[i] - at[i - 1] < -1; \
         for (int i = 0; i < BLOCK; i++) out[i] = at[i]; \
-        return far <= BLOCK / 4; \
+        return far <= BLOCK / 4 && rest; \
     }
 
 #if defined(__x86_64__)
 #define LEVELS(T, I) \
-    BLOCK_OF(T, I, T##_block, ) \
-    BLOCK_OF(T, I, T##_block_256, __attribute__((target("avx2")))) \
-    BLOCK_OF(T, I, T##_block_512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))) \
+    BLOCK_OF(T, I, 16, T##_block, ) \
+    BLOCK_OF(T, I, 32, T##_block_256, __attribute__((target("avx2")))) \
+    BLOCK_OF(T, I, 64, T##_block_512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))) \
     static Block *T##_best(void) \
     { \
-        CpuLevel level = cpu_host()->level;     /* of four bytes, 256 bits are the faster ones */ \
-        return level == CPU_AVX512 && sizeof(T) == 8 ? T##_block_512 : level == CPU_AVX512 || level == CPU_AVX2 ? T##_block_256 : T##_block; \
+        CpuLevel level = cpu_host()->level; \
+        return level == CPU_AVX512 ? T##_block_512 : level == CPU_AVX2 ? T##_block_256 : T##_block; \
     }
 #else
 #define LEVELS(T, I) \
-    BLOCK_OF(T, I, T##_block, ) \
+    BLOCK_OF(T, I, 16, T##_block, ) \
     static Block *T##_best(void) { return T##_block; }
 #endif
 

@@ -147,6 +147,15 @@ def tally(at, n, weights, keep=None):
     return total if keep is None else total[:n]
 
 
+def counted(a, edges):
+    """How many elements are between edges: what a search finds is counted as it is, and the last edge is in the last bin."""
+    table, values = comparable(edges, a)
+    n = edges.size - 1
+    counts = tally(search(table, values, "right"), n + 2, None)[1:n + 1]
+    at_end = np.count_nonzero(np.equal(values, table[-1]))
+    return counts + _core.where(np.equal(_core.iota(n), n - 1), at_end, 0)
+
+
 @implements(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
     a = array(a)
@@ -161,6 +170,9 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
         counts, edges = by_rule(a, bins, range, weights)
         return (counts / np.diff(edges).astype(float) / counts.sum() if density else counts), edges
     edges, uniform = bin_edges(a, bins, range)
+    if uniform is None and weights is None:
+        counts = counted(a, edges)
+        return (counts / np.diff(edges).astype(float) / counts.sum() if density else counts), edges
     at, keep = bins_of(a, edges, uniform)
     kind = None if weights is None else weights.dtype
     wide = weights

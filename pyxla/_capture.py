@@ -306,9 +306,18 @@ class Walk:
 
     def add(self, kind, parent, key, *value):
         if len(self.steps) >= LIMIT:
-            raise RuntimeError(f"the function reaches more than {LIMIT} captured objects; pass what it needs as arguments")
+            raise _core.TraceError(f"the function can read more than {LIMIT} objects besides its arguments, {self.most_of()}; "
+                                   "pass what it needs of them as arguments, or compute it outside of the function")
         self.steps.append((kind, parent, key, *value))
         return len(self.steps) - 1
+
+    def most_of(self):
+        """Whose objects most of the steps lead to, for a message."""
+        values = [step[3] for step in self.steps if len(step) > 3]
+        kinds = (v if isinstance(v, types.ModuleType | type | types.FunctionType) else type(v) for v in values)
+        names = (kind.__name__ if isinstance(kind, types.ModuleType) else kind.__module__ for kind in kinds)
+        count = collections.Counter(name.partition(".")[0] for name in names if isinstance(name, str) and not foreign(name))
+        return f"most of them of {count.most_common(1)[0][0]}" if count else "most of them in lists and dicts"
 
     def root(self, value):
         """The step of an object that stays what it is (a function's globals, a class, what an immutable holds)."""
@@ -747,7 +756,7 @@ class Walk:
         if isinstance(cls, enum.EnumMeta):
             self.members(cls)
         if "__subclasses__" in self.attributes:
-            self.probe(None, cls, _settings.subclasses, cls.__subclasses__())
+            self.probe(None, cls, _settings.subclasses, type.__subclasses__(cls))
         bases = [k for k in cls.__mro__ if not foreign_class(k)]
         own = [k for k in bases if not library(k.__module__)]
         computed = {n for k in own for n in k.__dict__ if self.any and n[:2] != "__"}.difference(names)

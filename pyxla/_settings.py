@@ -109,7 +109,7 @@ def names_of(value):
 
 
 def subclasses(cls):
-    return tuple(cls.__subclasses__())
+    return tuple(type.__subclasses__(cls))
 
 
 def is_locked(lock):

@@ -282,3 +282,28 @@ def test_attributes_are_not_looked_up_one_by_one_in_every_object(monkeypatch):
     np.testing.assert_array_equal(g(x), 9 * x)
     leaves[7] = leaves[8]
     np.testing.assert_array_equal(g(x), 8 * x)
+
+
+def test_too_many_objects_are_an_error_that_names_whose_they_are(monkeypatch):
+    class Leaf:
+        value = 2.0
+
+    leaves = [Leaf() for _ in range(100)]
+    monkeypatch.setattr(_capture, "LIMIT", 50)
+    with pytest.raises(pyxla.TraceError, match=f"more than 50 objects .* most of them of {__name__}; .*{__file__}"):
+        pyxla.jit(lambda x: x * leaves[3].value)(np.ones(2))
+
+
+def test_the_subclasses_of_a_metaclass():
+    """type.__subclasses__() is another method than that of a class."""
+    class Meta(type):
+        pass
+
+    class Made(metaclass=Meta):
+        pass
+
+    def f(x):
+        return x * len(Made.__subclasses__()) + len(type.__subclasses__(Meta)) + (Meta is type)
+
+    x = np.ones(2)
+    np.testing.assert_array_equal(pyxla.jit(f)(x), f(x))

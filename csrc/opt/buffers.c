@@ -100,9 +100,7 @@ static uint32_t first_writer(const Share *s, Id c)
     return w;
 }
 
-/* Whether a load happens before a store of the same element in one body: rows before the loop of a phase, reductions and tiles
- * before the stores of a loop, stores in the order of the roots. */
-static bool load_precedes(const Term *load, const Term *store)
+bool term_precedes(const Term *load, const Term *store)
 {
     if (load->phase != store->phase || load->root == store->root) return load->phase <= store->phase;
     if (load->row != store->row) return load->row;
@@ -122,7 +120,7 @@ static bool use_precedes(const Share *s, const Term *t, uint32_t n, const Term *
     if (s->gr->groups.at[n].scan && s->gr->groups.at[n].roots.at[0].scatter) return false;      /* an element may be written twice */
     if (disjoint(s, t, n, store, m)) return true;
     if (t->kind != TERM_LOAD || t->box || store->box) return false;
-    return load_precedes(t, store) && t->dtype == store->dtype && map_equal(t->map, store->map);
+    return term_precedes(t, store) && t->dtype == store->dtype && map_equal(t->map, store->map);
 }
 
 /* Whether group n only carries an array over to its new version c. */
@@ -543,8 +541,7 @@ static bool list_before(Share *s)
     return true;
 }
 
-/* From now on each buffer names the memory that it lies in, not the version before it. */
-static void shorten_chains(Buffers *b)
+void buffers_shorten(Buffers *b)
 {
     for (Id id = 1; id < b->at.len; id++)
         if (b->at.at[id].shares) b->at.at[id].shares = buffers_memory(b, id);
@@ -579,6 +576,6 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
         if (out[i].into < 0) donate_to_output(&s, i);
     share_updates(&s);
     for (uint32_t k = 0; k < g->inputs.len; k++) donate_to_temporary(&s, k);
-    shorten_chains(b);
+    buffers_shorten(b);
     return place_outputs(&s, out, wanted) && list_before(&s) ? b : NULL;
 }

@@ -199,6 +199,11 @@ Id buffers_memory(const Buffers *b, Id id);
 
 /* Decides sharing and layouts. wanted: MAX_RANK strides of each new output, which it has where its buffer may have any. */
 Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out, const int64_t *wanted);
+/* From now on each buffer names the memory that it lies in, not the version before it. */
+void buffers_shorten(Buffers *b);
+/* Whether a load happens before a store of the same element in one body: rows before the loop of a phase, reductions and tiles
+ * before the stores of a loop, stores in the order of the roots. */
+bool term_precedes(const Term *load, const Term *store);
 /* A further pseudo buffer of `bytes` contiguous bytes; its id, 0 on error. */
 Id buffers_add(Grouping *gr, Buffers *b, Dtype dtype, int64_t bytes);
 
@@ -209,6 +214,10 @@ bool feed_mark(Grouping *gr, Buffers *b);
 /* ---- schedule_together.c ---- */
 /* Marks the groups whose reductions of the same arrays, over other axes, are made in one pass (`together`). */
 void together_mark(Grouping *gr, const Buffers *b);
+
+/* ---- overwrite.c ---- */
+/* Lets large values lie where a temporary is that nobody reads after them; once it is known which groups run elsewhere. False without memory. */
+bool overwrite_dead(Grouping *gr, Buffers *b);
 
 /* ---- schedule.c: a group's kernels ---- */
 

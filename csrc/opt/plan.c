@@ -198,6 +198,7 @@ static Plan *plan_build(Arena *a, Arena *work, Grouping *gr, const Survey *surve
     gr->surveys = surveys;
     if (!feed_mark(gr, b)) return NULL;
     together_mark(gr, b);
+    if (!overwrite_dead(gr, b)) return NULL;
     for (uint32_t n = 1; n < gr->groups.len; n++)
         if (!gr->groups.at[n].feeds && !(gr->groups.at[n].host ? host_schedule(gr, n, b, &each) : schedule_tuned(gr, n, &surveys[n], b, &each))) return NULL;
     for (uint32_t i = 0; i < b->copies.len; i++)

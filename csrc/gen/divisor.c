@@ -3,7 +3,8 @@
  *
  * With D = |d| and 2^(l - 1) < D <= 2^l, floor(u / D) of u <= 2^N is floor(u F / 2^(N + l)) for F = 2^(N + l) / D, rounded up. Signed elements have
  * N = bits - 1: u is the quotient's absolute value times D, less one where it is negative, since floor(-u / D) = -1 - floor((u - 1) / D). F fits. Unsigned
- * ones have N = bits, and F one bit too many, which is added by hand. A d of 0 gives 0, as in NumPy. */
+ * ones have N = bits, and F one bit too many, which is added by hand; bytes take F = 2^16 / D, rounded up, of 16 bits, and D = 1 by itself.
+ * A d of 0 gives 0, as in NumPy. */
 #include "gen/divisor.h"
 
 static LLVMValueRef leading_zeros(Emit *e, LLVMValueRef x)
@@ -63,8 +64,17 @@ static Divisor find_signed(Emit *e, Dtype dt, LLVMValueRef d)
     return by;
 }
 
+static Divisor find_byte(Emit *e, LLVMValueRef d)
+{
+    LLVMValueRef size = v_zext(e, d, DT_uint64), zero = word(e, 0), one = word(e, 1), tiny = v_icmp(e, LLVMIntULE, size, one);
+    LLVMValueRef factor = LLVMBuildUDiv(e->b, v_add(e, size, word(e, UINT16_MAX)), v_select(e, tiny, one, size), "");
+    return (Divisor){.factor = v_select(e, tiny, zero, factor), .whole = v_select(e, v_icmp(e, LLVMIntEQ, size, one), word(e, -1), zero),
+                     .some = v_select(e, v_icmp(e, LLVMIntEQ, size, zero), v_i(e, DT_uint8, 0), v_i(e, DT_uint8, -1))};
+}
+
 static Divisor find_unsigned(Emit *e, Dtype dt, LLVMValueRef d)
 {
+    if (dt == DT_uint8) return find_byte(e, d);
     int bits = 8 * dtype_info[dt].bytes;
     LLVMValueRef size = v_zext(e, d, DT_uint64), zero = word(e, 0), one = word(e, 1), none = v_icmp(e, LLVMIntEQ, size, zero);
     size = v_select(e, none, one, size);
@@ -146,8 +156,32 @@ static LLVMValueRef floor_signed(Emit *e, Dtype dt, const Divisor *by, LLVMValue
     return v_xor(e, q, sign);
 }
 
+/* The upper halves of products of 16 bits, by the instruction for that. */
+static LLVMValueRef high_words(Emit *e, LLVMValueRef u, LLVMValueRef factor)
+{
+    return v_zext(e, v_lshr(e, v_mul(e, v_zext(e, u, DT_uint32), v_zext(e, factor, DT_uint32)), 16), DT_uint16);
+}
+
+/* Quotients of bytes as pairs of them in words, without shuffles. */
+static LLVMValueRef floor_bytes(Emit *e, const Divisor *by, LLVMValueRef a)
+{
+    LLVMValueRef q, whole = v_and(e, a, all_lanes(e, by->whole, DT_uint8));
+    if (e->lanes % 2 || !e->lanes)
+        q = v_zext(e, high_words(e, v_zext(e, a, DT_uint16), all_lanes(e, by->factor, DT_uint16)), DT_uint8);
+    else {
+        LLVMTypeRef type = LLVMTypeOf(a);
+        e->lanes /= 2;
+        LLVMValueRef pairs = LLVMBuildBitCast(e->b, a, v_type(e, DT_uint16), ""), f = all_lanes(e, by->factor, DT_uint16);
+        LLVMValueRef low = high_words(e, v_and(e, pairs, v_i(e, DT_uint16, UINT8_MAX)), f), high = high_words(e, v_lshr(e, pairs, 8), f);
+        q = LLVMBuildBitCast(e->b, v_or(e, low, v_shl(e, high, 8)), type, "");
+        e->lanes *= 2;
+    }
+    return v_or(e, q, whole);       /* one of them is 0 */
+}
+
 static LLVMValueRef floor_unsigned(Emit *e, Dtype dt, const Divisor *by, LLVMValueRef a)
 {
+    if (dt == DT_uint8) return floor_bytes(e, by, a);
     LLVMValueRef t = dtype_info[dt].bytes == 8 ? multiply_high(e, a, all_lanes(e, by->factor, dt)) : product(e, dt, a, by->factor, NULL);
     LLVMValueRef rest = v_lshr_v(e, v_sub(e, a, t), all_lanes(e, by->first, dt));
     return v_lshr_v(e, v_add(e, rest, t), all_lanes(e, by->shift, dt));
@@ -156,7 +190,7 @@ static LLVMValueRef floor_unsigned(Emit *e, Dtype dt, const Divisor *by, LLVMVal
 LLVMValueRef divisor_floor(Emit *e, Dtype dt, const Divisor *by, LLVMValueRef a)
 {
     LLVMValueRef q = dtype_info[dt].kind == DKIND_INT ? floor_signed(e, dt, by, a) : floor_unsigned(e, dt, by, a);
-    return v_and(e, q, all_lanes(e, by->some, dt));
+    return dt == DT_uint8 ? q : v_and(e, q, all_lanes(e, by->some, dt));
 }
 
 LLVMValueRef divisor_remainder(Emit *e, Dtype dt, const Divisor *by, LLVMValueRef a, LLVMValueRef d)

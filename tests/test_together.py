@@ -282,6 +282,31 @@ def random_case(rng):
     return f"lambda x, y: ({', '.join(calls)},)", (x, x[::1].copy() % 5)
 
 
+def test_many_reductions_of_one_array_share_a_pass():
+    x = np.linspace(0.5, 1.5, 400_000)
+    f = lambda x: (x.sum(), (x * x).sum(), (x**3).sum(), np.sqrt(x).sum(), np.abs(x).sum(), x.min(), x.max(), (x > 0.7).sum(), (x > 1).sum(), (x < 0.8).any(), (x > 0).all())
+    assert len(reads(compiled(f, x).plan)) == 1
+    for got, want in zip(pyxla.jit(f)(x), f(x)):
+        np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
+def test_projections_on_many_columns_are_few_kernels():
+    """Gram-Schmidt: a loop that carried the sums of all columns would be another kernel at each step, and past the registers."""
+    def orthonormal(a):
+        q = np.zeros_like(a)
+        for k in range(a.shape[1]):
+            v = a[:, k].copy()
+            for j in range(k):
+                v -= (q[:, j] @ a[:, k]) * q[:, j]
+            q[:, k] = v / np.sqrt((v * v).sum())
+        return q
+
+    a = np.random.default_rng(0).random((50, 50)) + np.eye(50)
+    f = pyxla.jit(orthonormal)
+    np.testing.assert_allclose(f(a), orthonormal(a), rtol=1e-10, atol=1e-12)
+    assert f.cache_info().compiled <= 20
+
+
 CASES = """
 import random, sys
 import numpy as np

@@ -5,7 +5,8 @@ enum {
     CHEAP_OPS = 4,               /* evaluated again rather than stored */
     FLOAT_OPS = 200,             /* most ops evaluated inline without a group */
     GROUP_VALS = 1536,           /* most values of one loop */
-    GROUP_REDUCTIONS = 64,       /* most reductions of one loop, which carries some registers for each */
+    OWN_REDUCTIONS = 8,          /* most reductions of one loop, which carries some registers for each, of an array each, */
+    GROUP_REDUCTIONS = 16,       /* and of the same few arrays */
     SPLIT_SIZE = 65536,          /* reductions of more elements than this are split over grid points */
     SPLIT_KEPT = 64,
     SPLIT_ROWS = 1024,
@@ -231,16 +232,29 @@ bool scan_may_join(const Scan *s, uint32_t n, int8_t *axis)
     return full || (row && !waits(s, gp));
 }
 
+/* Whether the group is known to read a buffer. */
+static bool reads(const Group *gp, Id id)
+{
+    for (uint32_t i = 0; i < gp->operands.len; i++) if (gp->operands.at[i] == id) return true;
+    return false;
+}
+
 /* Whether one pass over memory serves both: they read a common array, or all of it is small. */
 static bool shares_operand(const Scan *s, const Group *gp)
 {
     int64_t size = 1;
     for (int k = 0; k < gp->naxes; k++) size *= gp->extent[k];
     if (size <= 4096) return true;
-    for (uint32_t i = 0; i < gp->operands.len; i++)
-        for (uint32_t k = 0; k < s->leaves.len; k++)
-            if (s->leaves.at[k].id == gp->operands.at[i]) return true;
+    for (uint32_t k = 0; k < s->leaves.len; k++) if (reads(gp, s->leaves.at[k].id)) return true;
     return false;
+}
+
+/* Whether a loop has registers for one more reduction, of what was scanned. */
+static bool carries_more(const Scan *s, const Group *gp)
+{
+    if (gp->reductions < OWN_REDUCTIONS) return true;
+    for (uint32_t k = 0; k < s->leaves.len; k++) if (!reads(gp, s->leaves.at[k].id)) return false;
+    return gp->operands.len < OWN_REDUCTIONS && gp->reductions < GROUP_REDUCTIONS;
 }
 
 bool scan_joined(const Scan *s, uint32_t n)
@@ -248,6 +262,7 @@ bool scan_joined(const Scan *s, uint32_t n)
     Group *gp = &s->gr->groups.at[n];
     gp->nvals += s->ops;
     for (uint32_t k = 0; k < s->leaves.len && gp->operands.len < MOST_OPERANDS; k++) {
+        if (reads(gp, s->leaves.at[k].id)) continue;
         Id *at = vec_push(s->gr->arena, &gp->operands);
         if (!at) return false;
         *at = s->leaves.at[k].id;
@@ -277,7 +292,7 @@ uint32_t scan_group(const Scan *s, uint32_t low, uint32_t reduced, bool only_new
     for (uint32_t n = last; !only_new && n >= low && n > 0 && tries < 8; n--, tries++) {
         Group *gp = &gr->groups.at[n];
         if (!same_domain(gp, &s->own) || gp->dot || gp->host || gp->scan || gp->carry || gp->inner || gp->nvals + s->ops > GROUP_VALS) continue;
-        if (reduced && ((gp->reduced && gp->reduced != reduced) || gp->tiles || gp->reductions == GROUP_REDUCTIONS)) continue;
+        if (reduced && ((gp->reduced && gp->reduced != reduced) || gp->tiles || !carries_more(s, gp))) continue;
         if (shares_operand(s, gp)) return n;
     }
     ASSERT(low <= last + 1);
@@ -503,7 +518,7 @@ static bool reduces_in(Grouping *gr, const Scan *s, uint32_t over, const int8_t 
     const Group *gp = &gr->groups.at[s->best];
     uint32_t red = 0, all = ((1u << gp->naxes) - 1) & ~gp->summed, mask = mask_of(axis, s->own.n);
     for (int j = 0; j < s->own.n; j++) if (over >> j & 1) red |= 1u << axis[j];
-    if (gp->nvals + s->ops > GROUP_VALS || gp->tiles || gp->reductions == GROUP_REDUCTIONS) return false;
+    if (gp->nvals + s->ops > GROUP_VALS || gp->tiles || !carries_more(s, gp)) return false;
     if (gp->inner) return red == (mask == all ? gp->inner : gp->reduced & ~gp->inner) && mask != (all & ~gp->reduced) && nest_takes(s, s->best, mask);
     if (mask != all) return nest_begin(gr, s, s->best, mask, red, id);
     return !gp->scan && (!gp->reduced || gp->reduced == red) && (!gp->dot || (red == 1u << (gp->naxes - 1) && is_columns(gr, gp) && !after_is_apart(gr, gp->dot)))

@@ -378,6 +378,23 @@ def test_loops_without_a_period_compile_their_step():
     assert g.cache_info().compiled <= 30
 
 
+def test_kernels_that_come_often_stay_alone():
+    """Cholesky's sums grow by an element each, eight to a loop, beside rests of one to seven: no step is like the one before."""
+    def f(a):
+        l = np.zeros_like(a)
+        for i in range(a.shape[0]):
+            for j in range(i + 1):
+                s = a[i, j] - (l[i, :j] * l[j, :j]).sum()
+                l[i, j] = np.sqrt(s) if i == j else s / l[j, j]
+        return l
+
+    a = arr(50, 50).astype("f8")
+    a = a @ a.T + 50 * np.eye(50)
+    g = pyxla.jit(f)
+    np.testing.assert_allclose(g(a), f(a), rtol=1e-12, atol=1e-14)
+    assert g.cache_info().compiled <= 18
+
+
 def test_hundreds_of_reductions_are_cut_into_loops():
     """A convolution window by window: LLVM's loops carry a register for each reduction, which has an end."""
     def f(x, w):

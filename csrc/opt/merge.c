@@ -3,7 +3,8 @@
  *
  * Each kernel's grid FORs become ordinary ones, inside a FOR of one trip that gives it a body of its own; temporaries that only the
  * merged kernels see become scratch. A region of more values than a compile is worth is cut at the period of its kernels, or where a few
- * kernels begin to come again and again, so that unrolled steps and loops share one. */
+ * kernels begin to come again and again, so that unrolled steps and loops share one; of the others, what comes often is not merged. */
+#include <stdlib.h>
 #include <string.h>
 #include "opt/group.h"
 
@@ -339,17 +340,52 @@ static uint32_t steps_at_once(Repeat r)
     return n > 1 ? n : 1;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* How often a kernel comes among n sorted hashes. */
+static uint32_t times_of(const uint64_t *sorted, uint32_t n, uint64_t hash)
+{
+    uint32_t low = 0, high = n, k;
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+        if (sorted[mid] < hash) low = mid + 1;
+        else high = mid;
+    }
+    for (k = low; k < n && sorted[k] == hash;) k++;
+    return k - low;
+}
+
+/* Merges from..to but for the kernels that come often in the run: beside others they would be compiled anew each time. */
+static bool merge_others(Merge *m, const uint64_t *hash, const uint64_t *sorted, uint32_t n, uint32_t from, uint32_t to, Drafts *out)
+{
+    for (uint32_t i = from; i < to; i++) {
+        uint32_t times = times_of(sorted, n, hash[i]);
+        if (times < REPEATS || (times - 1) * m->in->at[i].kernel->vals.len < REPEATED_VALS) continue;
+        if (!merge_run(m, from, i, out) || !merge_run(m, i, i + 1, out)) return false;
+        from = i + 1;
+    }
+    return merge_run(m, from, to, out);
+}
+
 /* A run of more values than a region's, cut where loops begin and at their steps. */
 static bool merge_loops(Merge *m, const uint64_t *hash, uint32_t from, uint32_t to, Drafts *out)
 {
-    uint32_t i = from;
+    uint32_t i = from, count = to - from;
+    uint64_t *sorted = arena_alloc(m->gr->arena, sizeof *sorted * (count + 1));
+    if (!sorted) return false;
+    memcpy(sorted, hash + from, sizeof *sorted * count);
+    qsort(sorted, count, sizeof *sorted, by_value);
     while (i < to) {
         Repeat r = find_repeat(m, hash, i, to);
         if (!r.length) {
             i++;
             continue;
         }
-        if (!merge_run(m, from, i, out)) return false;
+        if (!merge_others(m, hash, sorted, count, from, i, out)) return false;
         uint32_t end = i + r.times * r.length, n = steps_at_once(r) * r.length;
         for (; i < end; i += n) {
             if (end - i < n) n = r.length;
@@ -357,7 +393,7 @@ static bool merge_loops(Merge *m, const uint64_t *hash, uint32_t from, uint32_t 
         }
         from = i;
     }
-    return merge_run(m, from, to, out);
+    return merge_others(m, hash, sorted, count, from, to, out);
 }
 
 static bool find_lives(Merge *m)

@@ -3,6 +3,7 @@
  * is no getter, and is left alone. */
 #include "py/state.h"
 #include "py/tracer.h"
+#include <frameobject.h>
 
 typedef PyObject *(*Fast)(PyObject *, PyObject *const *, Py_ssize_t);
 static PyMethodDef **getframe_at, *getframe_original, getframe_ours;

@@ -182,3 +182,23 @@ t.test_arguments_that_are_written()
 def test_levels(env):
     here = os.path.dirname(os.path.abspath(__file__))
     subprocess.run([sys.executable, "-c", LEVELS], env=os.environ | env | {"PYTHONPATH": os.pathsep.join([here, os.path.dirname(os.path.dirname(pyxla.__file__))])}, check=True)
+
+
+@pytest.mark.parametrize("place", [np.s_[:1], np.s_[:3], np.s_[2:4], np.s_[:, :2], np.s_[:, 3:], np.s_[:, :, :5], np.s_[:2, :, :5], np.s_[:1, :3]], ids=str)
+@pytest.mark.parametrize("shape", [(33, 8, 17), (3, 7, 5, 40), (100, 64, 1), (90, 60)], ids=str)
+def test_stores_into_the_first_rows_or_batches(shape, place):
+    """A piece that begins where the operand does, but has fewer rows or batches: they are not each block's."""
+    place = place if isinstance(place, tuple) else (place,)
+    place = place[:len(shape)]
+    x, w, m = normal(shape, "float64"), normal((shape[-1], 9), "float64", 1), np.float64(3.5)
+
+    def f(x, w, m):
+        a, b, c = np.zeros(shape), x * 2, np.full(shape, m)
+        a[...] = m
+        a[place] = m * 2
+        b[place] = m
+        c[place] = x[place] + 1
+        return a @ w, b @ w, c @ w
+
+    for got, want in zip(pyxla.jit(f)(x, w, m), f(x, w, m)):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)

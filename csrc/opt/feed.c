@@ -38,7 +38,7 @@ static bool writes_to(const Group *gp, Id a)
     return false;
 }
 
-/* Whether root r fills rows of buffer a, of the given rank, the reduced axes of its group along them, and puts them side by side with others at most. */
+/* Whether root r fills all rows of buffer a, of the given rank, the reduced axes of its group along them, and puts them side by side with others at most. */
 static bool is_rows(const Grouping *gr, const Group *gp, const Root *r, Id a, int rank)
 {
     uint32_t along = r->axis[rank - 1] < 0 ? 0 : 1u << r->axis[rank - 1];
@@ -47,6 +47,7 @@ static bool is_rows(const Grouping *gr, const Group *gp, const Root *r, Id a, in
     if (gp->reduced & ~along || node_at(gr->g, r->value)->rank != rank) return false;
     for (int d = 0; d < rank; d++) {
         axes += r->axis[d] >= 0;
+        if (d < rank - 1 && node_shape(gr->g, r->value)[d] != node_shape(gr->g, a)[d]) return false;
         if (r->box && (r->box->node[d] || r->box->step[d] != 1 || (d < rank - 1 && r->box->off[d]))) return false;
     }
     return axes == gp->naxes && node_at(gr->g, r->value)->dtype == node_at(gr->g, a)->dtype;

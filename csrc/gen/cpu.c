@@ -28,7 +28,7 @@ static const char *features_of(CpuLevel level, char *buffer, size_t size)
     return buffer;
 }
 
-LLVMTargetMachineRef target_machine(CpuLevel level, Err *err)
+LLVMTargetMachineRef target_machine(CpuLevel level, LLVMCodeGenOptLevel effort, Err *err)
 {
     char buffer[512], *message = NULL, *triple = LLVMGetDefaultTargetTriple();
     LLVMTargetRef target = NULL;
@@ -36,7 +36,7 @@ LLVMTargetMachineRef target_machine(CpuLevel level, Err *err)
     if (LLVMGetTargetFromTriple(triple, &target, &message))
         err_set(err, ERR_COMPILE, "LLVM has no target for %s: %s", triple, message);
     else if (!(tm = LLVMCreateTargetMachine(target, triple, levels[level].cpu, features_of(level, buffer, sizeof buffer),
-                                            LLVMCodeGenLevelLess, LLVMRelocPIC, LLVMCodeModelSmall)))
+                                            effort, LLVMRelocPIC, LLVMCodeModelSmall)))
         err_set(err, ERR_COMPILE, "LLVM makes no machine for %s", triple);
     if (message) LLVMDisposeMessage(message);
     LLVMDisposeMessage(triple);

@@ -12,7 +12,9 @@
 #include "gen/target.h"
 #include "gen/val.h"
 
-struct GenThread { LLVMTargetMachineRef machine; CpuLevel level; };
+enum { STRAIGHT_VALS = 100 };          /* values of a kernel from which on the time to compile it is asked about */
+
+struct GenThread { LLVMTargetMachineRef machine, quick; CpuLevel level; };        /* quick: chooses code as it comes; made when first needed */
 
 /* ---- a module ---- */
 
@@ -87,11 +89,36 @@ static bool verify(LLVMModuleRef mod, Err *err)
     return err->kind == ERR_NONE;
 }
 
-static char *emit(GenThread *t, LLVMModuleRef mod, LLVMCodeGenFileType type, size_t *len, Err *err)
+/* Whether nearly all statements of a long kernel are outside loops, as unrolled steps of a recurrence are. Each instruction then runs once in a call, and
+ * LLVM would take a thousand times as long to choose it well: its scheduler and register allocator take more than linear time for many scalars that are
+ * loaded and stored (for 500 steps 28 times that of code chosen as it comes, which is no slower to run). */
+static bool is_straight(const Kernel *k)
+{
+    uint32_t once = 0, looped = 0, loop_end = 0;
+    if (k->vals.len < STRAIGHT_VALS) return false;
+    for (uint32_t i = 0; i < k->stmts.len; i++) {
+        const Stmt *st = &k->stmts.at[i];
+        if (st->kind == STMT_FOR) {
+            const Size *size = &k->axes.at[st->axis].size;
+            if ((size->arg >= 0 || size->lit != 1) && st->end > loop_end) loop_end = st->end;
+        } else if (i < loop_end || st->kind == STMT_DOT || st->kind == STMT_TRANSPOSE) looped++;
+        else once++;
+    }
+    return once >= 8 * looped;
+}
+
+static LLVMTargetMachineRef machine_for(GenThread *t, const Kernel *k, Err *err)
+{
+    if (!is_straight(k)) return t->machine;
+    if (!t->quick) t->quick = target_machine(t->level, LLVMCodeGenLevelNone, err);
+    return t->quick;
+}
+
+static char *emit(LLVMTargetMachineRef machine, LLVMModuleRef mod, LLVMCodeGenFileType type, size_t *len, Err *err)
 {
     char *message = NULL, *copy = NULL;
     LLVMMemoryBufferRef buffer = NULL;
-    if (LLVMTargetMachineEmitToMemoryBuffer(t->machine, mod, type, &message, &buffer)) {
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, mod, type, &message, &buffer)) {
         err_set(err, ERR_COMPILE, "LLVM: %s", message);
         LLVMDisposeMessage(message);
         return NULL;
@@ -117,6 +144,8 @@ static void result_free(GenResult *r)
 static void produce(GenThread *t, Gen *g, const GenOptions *o, GenResult *out, Err *err)
 {
     size_t len;
+    LLVMTargetMachineRef machine = machine_for(t, g->k, err);
+    if (!machine) return;
 #ifdef PYXLA_DEBUG
     bool check = true;
 #else
@@ -130,10 +159,10 @@ static void produce(GenThread *t, Gen *g, const GenOptions *o, GenResult *out, E
     if (check && !verify(g->e.mod, err)) return;
     if (o->want_asm) {                                   /* code generation changes the module */
         LLVMModuleRef clone = LLVMCloneModule(g->e.mod);
-        out->assembly = emit(t, clone, LLVMAssemblyFile, &len, err);
+        out->assembly = emit(machine, clone, LLVMAssemblyFile, &len, err);
         LLVMDisposeModule(clone);
     }
-    out->object = emit(t, g->e.mod, LLVMObjectFile, &out->object_len, err);
+    out->object = emit(machine, g->e.mod, LLVMObjectFile, &out->object_len, err);
 }
 
 static bool compile(GenThread *t, const Kernel *k, const GenOptions *o, GenResult *out, Err *err)
@@ -182,6 +211,14 @@ static void set_fatal(void (*handler)(const char *message))
     LLVMInstallFatalErrorHandler(fatal);
 }
 
+static void thread_free(GenThread *t)
+{
+    if (!t) return;
+    LLVMDisposeTargetMachine(t->machine);
+    if (t->quick) LLVMDisposeTargetMachine(t->quick);
+    free(t);
+}
+
 static GenThread *thread_new(CpuLevel level, Err *err)
 {
     GenThread *t = calloc(1, sizeof *t);
@@ -190,17 +227,10 @@ static GenThread *thread_new(CpuLevel level, Err *err)
         return NULL;
     }
     t->level = level;
-    t->machine = target_machine(level, err);
+    t->machine = target_machine(level, LLVMCodeGenLevelLess, err);
     if (t->machine) return t;
     free(t);
     return NULL;
-}
-
-static void thread_free(GenThread *t)
-{
-    if (!t) return;
-    LLVMDisposeTargetMachine(t->machine);
-    free(t);
 }
 
 static const char *version(void)

@@ -4,7 +4,7 @@
 #include "gen/emit.h"
 
 /* A TargetMachine for the host's kind of machine at a level; NULL with ERR_COMPILE. */
-LLVMTargetMachineRef target_machine(CpuLevel level, Err *err);
+LLVMTargetMachineRef target_machine(CpuLevel level, LLVMCodeGenOptLevel effort, Err *err);
 /* Gives a function of e->mod the level's features and the rules of the house (vector width, no library calls made of loops). */
 void target_attributes(Emit *e, LLVMValueRef fn);
 /* Adds to a function the instructions that multiply bytes (level avx512) and that copy long runs (both only where the host has them). */

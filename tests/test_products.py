@@ -344,6 +344,15 @@ def test_few_rows_read_a_matrix_in_place():
     assert f.lower(x, w).compile().launches == 1
     check(lambda x, w: np.maximum(x @ w, 0), x, w, **close("float32", 520))
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_terms_of_rows_a_page_apart(dtype):
+    """B's rows share their sets of the first cache, and are packed from as many on as these hold."""
+    for m, k, n in ((70, 8, 1024), (70, 20, 1024), (200, 32, 512), (64, 16, 2048)):
+        bounded(lambda a, b: a @ b, sample((m, k), dtype, 1), sample((k, n), dtype, 2), k=k)
+    a, b = sample((128, 24), dtype, 1), sample((24, 1024), dtype, 2)
+    assert pyxla.jit(lambda a, b: a @ b).lower(a, b).compile().launches == 2
+    assert pyxla.jit(lambda a, b: a @ b).lower(a, b[:, :1000].copy()).compile().launches == 1
+
 def test_a_matrix_of_several_products_is_packed_once():
     def f(x, y, w):
         for _ in range(3):

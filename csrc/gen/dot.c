@@ -218,9 +218,6 @@ static void column_tile(Dot *d, const Rows *rows, const Panel *p)
     if (p->active) t.mask[p->vectors - 1] = lane_mask(g, p->active);
     for (int r = 0; r < d->rows; r++) vector_pointers(d, advance(d, rows->c[r], p->j, d->by_n[DOT_C]), d->by_n[DOT_C], p->vectors, t.out[r]);
     if (d->bits & DOT_FAR) ask_below(d, &t, rows);
-    else if (d->streams && !(is_number(d->add) && number(d->add)))
-        for (int r = 0; r < d->rows; r++)
-            for (int v = 0; v < p->vectors; v++) memory_prefetch(d->g, t.out[r][v], true);
     for (int v = 0; v < p->vectors; v++) {
         use_mask(d, p, t.mask[v]);
         for (int r = 0; r < d->rows; r++) t.acc[r][v] = dot_start(d, t.out[r][v], d->by_n[DOT_C]);
@@ -607,6 +604,14 @@ static void multiply_blocks(Dot *d, int which)
     loop_from(d, int64_const(d->g, 0), n, 1, multiply_block, &which, which < 2 ? LLVMBuildICmp(b, LLVMIntSGT, n, int64_const(d->g, 0), "") : NULL);
 }
 
+/* Whether rows of B come from beyond the first cache, each for the first time: not where k has few coordinates, of which B stays near. Of a single row and of thin
+ * products the machine's own prefetching is better. */
+static bool asks_ahead(const Dot *d, bool blocked)
+{
+    if (!(d->bits & DOT_ROWS_FIRST) || d->bits & DOT_THIN || (is_number(d->m) && number(d->m) == 1)) return false;
+    return blocked || d->bits & DOT_FAR;
+}
+
 void dot_emit(Gen *g, const Stmt *s)
 {
     const uint32_t access[3] = {s->a, s->b, s->c};
@@ -619,9 +624,9 @@ void dot_emit(Gen *g, const Stmt *s)
     d->bits = s->d;
     d->tile = least(s->part, MAX_ROWS);
     axis_strides(d, 0, s->axis, d->by_m, &d->m);
-    d->streams = (d->bits & DOT_ROWS_FIRST) && !(d->bits & DOT_THIN) && !(is_number(d->m) && number(d->m) == 1);      /* few rows: the machine's own is better */
     axis_strides(d, 1, s->axis_n, d->by_n, &d->n);
     axis_strides(d, 2, s->axis_k, d->by_k, &d->k);
+    d->streams = asks_ahead(d, axis_blocked(&g->k->axes.at[s->axis_k]));
     sum_strides(d, s->sums);
     for (int i = 0; i < 3; i++) d->ptr[i] = access_base(g, access[i]);
     multiply_blocks(d, 0);

@@ -353,13 +353,20 @@ static bool is_small(const Product *p)
     return p->n > 1 && p->b.line < 0 && p->a.line < 0 && (batches(p) >= DOT_MANY || p->m * p->n * p->k > DOT_SUM);
 }
 
+/* Whether rows of B lie a multiple of a page apart, more of them than a set of the first cache holds. */
+static bool shares_sets(const Product *p)
+{
+    int64_t l1 = p->gr->target->l1 ? (int64_t)p->gr->target->l1 : 32768;
+    return p->b.step[p->ik] % PAGE == 0 && p->k >= l1 / PAGE;
+}
+
 /* Whether a B somewhat larger than the second cache is used by so few rows that packing it costs more than it gives: one that no other product reads, that is no
  * constant (whose packed form is kept) and whose rows do not all share their sets of the caches. */
 static bool few_use_it(const Product *p, int64_t b_bytes, int64_t l2)
 {
     const Group *gp = p->l.gp;
     if (gp->reduced || gp->then || gp->sum || !p->b.varies || p->gr->info[p->b.id].uses > 1) return false;
-    if (p->m < FROM_CACHE_ROWS || p->b.step[p->in] != p->item || p->b.step[p->ik] % PAGE == 0) return false;
+    if (p->m < FROM_CACHE_ROWS || p->b.step[p->in] != p->item || shares_sets(p)) return false;
     int level = p->gr->target->level;
     bool cached = !comes_from_memory(&p->l);
     if (p->m < THIN_ROWS) return cached && level == CPU_AVX512;
@@ -374,6 +381,7 @@ static void choose(Product *p)
     int64_t b_bytes = p->k * p->n * p->item;
     bool large = b_bytes > l2 * 3 / 4 && p->k > SHORT_K, in_place = large && few_use_it(p, b_bytes, l2);
     bool packs = large && !in_place && p->m >= (b_bytes > 2 * l2 ? SOME_ROWS : THIN_ROWS);
+    bool apart = b_unit && p->k <= SHORT_K && p->m >= THIN_ROWS && shares_sets(p);
     bool sums = p->n <= lanes / 2 && p->a.step[p->ik] == p->item && p->k >= 64;       /* dot products of rows and columns */
     if (sums && p->b.step[p->ik] != p->item && p->n > 1 && p->m >= FEW_ROWS) {
         choose_in_place(p);
@@ -386,6 +394,7 @@ static void choose(Product *p)
         if (large && p->bits & DOT_ROWS_FIRST) p->bits |= DOT_FAR;
     } else {
         choose_in_place(p);
+        if (apart) p->b.row = p->ik, p->b.line = p->in;
     }
     bool a_far = p->a.step[p->ik] != p->item && p->m * p->k * p->item > l2 / 2 && p->k > 256;
     if (is_bytes(p)) a_far = p->a.step[p->ik] != WORD || node_shape(p->gr->g, p->a.id)[node_at(p->gr->g, p->a.id)->rank - 1] % WORD;

@@ -20,6 +20,9 @@ FEW = (2, 3, 4, 5, 10, 12, 14, 16, 42, 45, 48, 96, 100, 102, 105)               
 PANELS = (37, 40, 45, 48, 56, 60, 64, 80, 90, 96, 112)  # columns that take panels of every width, whole ones and not
 LARGER = (100, 128, 190, 192, 200, 250, 256, 384, 500)
 LONG = (64, 300, 2100)
+AT_ONCE = (10, 12, 14, 16, 100)                         # rows that use a matrix at once where it lies, in tiles of every height
+WHERE_IT_LIES = ((700, 500), (700, 700), (700, 1100), (1100, 1100), (2400, 500), (2400, 1100), (250, 1024), (512, 1024), (1024, 1024),
+                 (1024, 512))
 
 
 def shapes():
@@ -36,6 +39,8 @@ def shapes():
         yield (n, n), (n, n), True
     for m in range(2, 9):
         yield (m, 2100), (2100, 500), True
+    for m, (k, n) in product(AT_ONCE, WHERE_IT_LIES):
+        yield (m, k), (k, n), True
     for n in NARROW:
         for m in LONG:
             yield from [((m, m), (m, n), False), ((n, m), (m, m), False), ((m, n), (n, m), False)]

@@ -338,11 +338,24 @@ def test_computed_operands_are_one_launch():
     assert pyxla.jit(f).lower(x, w, s).compile().launches == 2
 
 def test_few_rows_read_a_matrix_in_place():
-    """Of up to three second caches; it is packed for more rows, and a constant once."""
+    """It is packed for more rows, and a constant once."""
     x, w = sample((128, 520), "float32", 1), sample((520, 520), "float32", 2)
     f = pyxla.jit(lambda x, w: np.maximum(x @ w, 0))
     assert f.lower(x, w).compile().launches == 1
     check(lambda x, w: np.maximum(x @ w, 0), x, w, **close("float32", 520))
+
+
+@pytest.mark.parametrize("k, n", [(1100, 700), (300, 1024), (2100, 300), (2100, 512)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_all_rows_at_once(k, n, dtype):
+    """Of a matrix larger than the second cache, in tiles of five to eight rows; its rows a page apart or not, more terms than a block has."""
+    w = sample((k, n), dtype, 1)
+    for m in (9, 11, 12, 14, 16, 27, 64, 130):
+        x = sample((m, k), dtype, m)
+        bounded(lambda x, w: x @ w, x, w, k=k)
+        bounded(lambda x, w: np.maximum(x @ w, 0), x, w, k=k)
+    bounded(lambda x, w: x @ w, np.asfortranarray(x), w, k=k)
+
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_few_terms_of_rows_a_page_apart(dtype):
@@ -388,7 +401,7 @@ def test_large_matrices_that_few_rows_use(m, k, dtype):
 # ---- products of bytes ----
 
 def test_equal_layers_are_equal_kernels():
-    """Norms around large matrices that few rows use: neither reads the matrix in place, and the first layer is like the others."""
+    """Norms around large matrices, from memory, that few rows use: neither reads the matrix in place, and the first layer is like the others."""
     def norm(x):
         d = x - x.mean(-1, keepdims=True)
         return d / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5)
@@ -400,13 +413,13 @@ def test_equal_layers_are_equal_kernels():
 
     rng = np.random.default_rng(5)
     x = rng.standard_normal((64, 360)).astype("f")
-    weights = [[(rng.standard_normal(s) / 20).astype("f") for s in ((360, 2400), (2400, 360))] for _ in range(3)]
-    for n in (1, 3):
+    weights = [[(rng.standard_normal(s) / 20).astype("f") for s in ((360, 2400), (2400, 360))] for _ in range(5)]
+    for n in (3, 5):
         compiled = pyxla.jit(layers)
         np.testing.assert_allclose(compiled(x, weights[:n]), layers(x, weights[:n]), rtol=2e-4, atol=2e-4)
         info = compiled.cache_info()
         if os.environ.get("PYXLA_BACKEND") != "interp":
-            assert info.compiled + info.reused == 3 and (n == 1 or not info.compiled)
+            assert info.compiled + info.reused == 3 and (n == 3 or not info.compiled)
 
 
 @pytest.mark.parametrize("left", ["int8", "uint8"])

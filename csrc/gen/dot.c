@@ -217,7 +217,7 @@ static void column_tile(Dot *d, const Rows *rows, const Panel *p)
     g->e.lanes = d->lanes;
     if (p->active) t.mask[p->vectors - 1] = lane_mask(g, p->active);
     for (int r = 0; r < d->rows; r++) vector_pointers(d, advance(d, rows->c[r], p->j, d->by_n[DOT_C]), d->by_n[DOT_C], p->vectors, t.out[r]);
-    if (d->bits & DOT_FAR) ask_below(d, &t, rows);
+    if (d->bits & DOT_FAR && d->bits & DOT_ROWS_FIRST) ask_below(d, &t, rows);
     for (int v = 0; v < p->vectors; v++) {
         use_mask(d, p, t.mask[v]);
         for (int r = 0; r < d->rows; r++) t.acc[r][v] = dot_start(d, t.out[r][v], d->by_n[DOT_C]);
@@ -608,8 +608,8 @@ static void multiply_blocks(Dot *d, int which)
  * products the machine's own prefetching is better. */
 static bool asks_ahead(const Dot *d, bool blocked)
 {
-    if (!(d->bits & DOT_ROWS_FIRST) || d->bits & DOT_THIN || (is_number(d->m) && number(d->m) == 1)) return false;
-    return blocked || d->bits & DOT_FAR;
+    if (d->bits & DOT_FAR) return true;
+    return blocked && d->bits & DOT_ROWS_FIRST && !(d->bits & DOT_THIN) && !(is_number(d->m) && number(d->m) == 1);
 }
 
 void dot_emit(Gen *g, const Stmt *s)

@@ -114,9 +114,9 @@ typedef struct {
  * may move all borders between blocks by less than a line of memory, so that access a - 1 begins at a line there. */
 
 /* Bits of a DOT, d of its Stmt. The order of its tiles: all rows of a few columns, or all columns of a few rows. Elements of A and B that are
- * words (int32) of four bytes each, whose products are added: unsigned bytes in A and signed ones in B, or the other way around. Of tiles by rows: FAR, A and C
- * come from beyond the second cache, so the next rows of both are asked for; THIN, one tile has all rows (`part` of them), and where k has THIN_STEPS coordinates
- * they are written out. */
+ * words (int32) of four bytes each, whose products are added: unsigned bytes in A and signed ones in B, or the other way around. FAR: B comes
+ * from beyond the second cache, so rows of it are asked for ahead; of tiles by rows A and C do, and the next rows of both are asked for. Of
+ * tiles by rows THIN: one tile has all rows (`part` of them), and where k has THIN_STEPS coordinates they are written out. */
 enum {
     DOT_ROWS_FIRST = 1, DOT_UNSIGNED_SIGNED = 2, DOT_SIGNED_UNSIGNED = 4, DOT_FAR = 8, DOT_THIN = 0x1000,
     DOT_BYTES = DOT_UNSIGNED_SIGNED | DOT_SIGNED_UNSIGNED, DOT_ROWS = DOT_ROWS_FIRST | DOT_FAR | DOT_THIN,

@@ -487,8 +487,7 @@ static bool walk_dot(Verify *v, const Stmt *s)
     REQUIRE(v, !s->sums || !axis_blocked(&k->axes.at[s->axis_k]) || v->running[s->axis_k], "the blocks of a%u of a sum run in DOT", s->axis_k);
     REQUIRE(v, dtype_in(t, op_info[OP_dot].dtypes), "DOT of %s", dtype_info[t].name);
     REQUIRE(v, s->d <= 0x1FFF && (s->d & DOT_BYTES) != DOT_BYTES && (!(s->d & DOT_BYTES) || t == DT_int32), "bits %u of DOT of %s", s->d, dtype_info[t].name);
-    REQUIRE(v, !(s->d & (DOT_FAR | DOT_THIN)) || s->d & DOT_ROWS_FIRST, "DOT that is far or thin, but not by rows");
-    REQUIRE(v, !(s->d & DOT_THIN) || s->part, "thin DOT without a tile");
+    REQUIRE(v, !(s->d & DOT_THIN) || (s->part && s->d & DOT_ROWS_FIRST), "thin DOT without a tile, or not by rows");
     int vectors = dot_vectors(s->d), last = dot_last(s->d);
     REQUIRE(v, !last || (vectors && last >= vectors && last <= vectors + 1), "panels %d %d of DOT", vectors, last);
     for (uint32_t d = 0; d < v->depth; d++)

@@ -61,11 +61,17 @@ static inline int64_t row_bytes(int64_t line, int item) { return round_up(line *
 /* Whether the product is added up over loop i. */
 static inline bool is_summed(const Product *p, int i) { return p->l.loop[i].domain < MAX_DOMAIN && p->l.gp->summed >> p->l.loop[i].domain & 1; }
 
+/* Whether the product is one of bytes by words of four bytes; A is then read by words. */
+static inline bool product_is_bytes(const Product *p) { return p->bits & DOT_BYTES; }
+
 /* Whether the operand, packed, would be larger than what it is read from, as windows of an image are. */
 bool product_repeats(const Product *p, const Operand *o);
 /* An access of the operand where it lies. */
 uint32_t product_operand(Lower *l, const Operand *o);
 
+/* ---- schedule_knobs.c ---- */
+/* Takes over what a tuner found for the group, as far as it fits and changes no bit. */
+void product_knobs(Product *p);
 /* Whether the micro-kernel runs along k, which rounds in another order. */
 bool product_along_k(const Product *p);
 

@@ -14,8 +14,11 @@ enum {
     KNOWN_AFTER = 128,           /* ... of a product after: a head's */
     THIN_ROWS = 64,              /* so few rows take B a few of its rows at a time */
     SOME_ROWS = 24,              /* ... of a matrix of twice the second cache; more use it often enough to pack it */
-    IN_PLACE_ROWS = 400,         /* fewer rows do not make up for packing a matrix of up to two or three second caches */
-    FROM_CACHE_ROWS = 32,        /* ... and so few as do not wait for memory at each piece of a row, if it comes from there after all */
+    IN_PLACE_ROWS = 400,         /* fewer rows do not make up for packing a matrix larger than the second cache that is used once */
+    NEAR_CACHES = 10,            /* second caches: a matrix that is read from a shared cache at a good part of its speed */
+    ONCE_COLUMNS = 768,          /* of a block of a matrix that all rows use at once */
+    ONCE_DEPTH = 2048,           /* and terms; of more a quarter of these at a time */
+    APART_DEPTH = 256,           /* ... of rows that share their sets */
     PAGE = 4096,
     THIN_BYTES = 16384,          /* and as many columns as so much of C has */
     TILE_ROWS = PRODUCT_ROWS,    /* rows of a block where B is read in place */
@@ -112,9 +115,6 @@ static void find_operand(Product *p, Id id, const int8_t *axis, Operand *o)
     o->map = whole;
 }
 
-/* Whether the product is one of bytes by words of four bytes; A is then read by words. */
-static bool is_bytes(const Product *p) { return p->bits & DOT_BYTES; }
-
 /* Finds A (rows m and columns k), B (rows k and columns n), and the right operand of the product after. */
 static void find_operands(Product *p)
 {
@@ -126,7 +126,7 @@ static void find_operands(Product *p)
     memcpy(axis, own, sizeof axis);
     axis[rank - 1] = (int8_t)k;
     find_operand(p, node_in(g, p->dot)[0], axis, &p->a);
-    if (is_bytes(p)) p->a.step[p->ik] *= WORD;
+    if (product_is_bytes(p)) p->a.step[p->ik] *= WORD;
     axis[rank - 1] = own[rank - 1];
     axis[rank - 2] = (int8_t)k;
     find_operand(p, node_in(g, p->dot)[1], axis, &p->b);
@@ -349,7 +349,7 @@ static int64_t batches(const Product *p)
 /* Whether the kernel may know all extents. */
 static bool is_small(const Product *p)
 {
-    if (greatest(p->m, greatest(p->n, p->k)) > DOT_SMALL || is_bytes(p) || p->l.gp->reduced || p->l.gp->then || p->l.gp->sum) return false;
+    if (greatest(p->m, greatest(p->n, p->k)) > DOT_SMALL || product_is_bytes(p) || p->l.gp->reduced || p->l.gp->then || p->l.gp->sum) return false;
     return p->n > 1 && p->b.line < 0 && p->a.line < 0 && (batches(p) >= DOT_MANY || p->m * p->n * p->k > DOT_SUM);
 }
 
@@ -360,17 +360,40 @@ static bool shares_sets(const Product *p)
     return p->b.step[p->ik] % PAGE == 0 && p->k >= l1 / PAGE;
 }
 
-/* Whether a B somewhat larger than the second cache is used by so few rows that packing it costs more than it gives: one that no other product reads, that is no
- * constant (whose packed form is kept) and whose rows do not all share their sets of the caches. */
+/* Whether so few rows use a B larger than the second cache that packing it costs more than it gives. It is read where it lies, once: not one that another product reads, too,
+ * or a constant, whose packed form is kept, nor one whose rows share their sets of the caches. Fewer than SOME_ROWS wait for memory at each piece of a row. */
 static bool few_use_it(const Product *p, int64_t b_bytes, int64_t l2)
 {
     const Group *gp = p->l.gp;
-    if (gp->reduced || gp->then || gp->sum || !p->b.varies || p->gr->info[p->b.id].uses > 1) return false;
-    if (p->m < FROM_CACHE_ROWS || p->b.step[p->in] != p->item || shares_sets(p)) return false;
-    int level = p->gr->target->level;
-    bool cached = !comes_from_memory(&p->l);
-    if (p->m < THIN_ROWS) return cached && level == CPU_AVX512;
-    return p->m < (level == CPU_AVX2 ? IN_PLACE_ROWS / 2 : IN_PLACE_ROWS) && b_bytes <= (cached ? 3 : 2) * l2;
+    bool cached = !comes_from_memory(&p->l), widest = p->gr->target->level == CPU_AVX512;
+    if (gp->reduced || gp->then || gp->sum || p->b.step[p->in] != p->item || p->m <= DOT_THIN_STEPS) return false;
+    if (p->m < SOME_ROWS) return cached && widest && b_bytes <= NEAR_CACHES * l2;
+    if (!p->b.varies || p->gr->info[p->b.id].uses > 1) return false;
+    if (shares_sets(p)) return cached && widest && p->m < THIN_ROWS && b_bytes <= NEAR_CACHES / 2 * l2;
+    if (!cached || !widest) return p->m >= THIN_ROWS && p->m < IN_PLACE_ROWS / (widest ? 1 : 2) && b_bytes <= 2 * l2;
+    return p->m < IN_PLACE_ROWS;
+}
+
+/* Rows of a tile of which the last one repeats few; only plain products, whose kernels are shipped, have a kernel for each. */
+static uint8_t once_rows(const Product *p)
+{
+    int best = 8;
+    if (p->gr->target->level != CPU_AVX512) return 0;
+    for (int rows = 7; p->m < THIN_ROWS && rows >= 5; rows--)
+        if ((p->direct || rows == 6) && round_up(p->m, rows) < round_up(p->m, best)) best = rows;
+    return (uint8_t)best;
+}
+
+/* All rows at once, down the panels of a block of columns. */
+static void choose_once(Product *p)
+{
+    int64_t lanes = p->gr->target->vector_bytes / p->item, unit = PANEL * (lanes ? lanes : 1);
+    p->block[p->in] = even_block(p->n, least(greatest(TILE_BYTES / (p->m * p->item), 2 * unit), ONCE_COLUMNS), unit);
+    if (shares_sets(p)) p->block[p->ik] = even_block(p->k, APART_DEPTH, 32);
+    else p->block[p->ik] = p->k > ONCE_DEPTH ? even_block(p->k, ONCE_DEPTH / 4, 32) : 0;
+    if (!p->block[p->in] && !p->block[p->ik]) return;                /* the panels' own tiles are better, and asking ahead gains less */
+    if (!shares_sets(p)) p->bits |= DOT_FAR;
+    p->rows = once_rows(p);
 }
 
 static void choose(Product *p)
@@ -392,13 +415,15 @@ static void choose(Product *p)
     } else if (p->m >= FEW_ROWS && (b_unit ? packs : p->n >= lanes)) {
         choose_packed(p);
         if (large && p->bits & DOT_ROWS_FIRST) p->bits |= DOT_FAR;
+    } else if (in_place && (p->m < TILE_ROWS || b_bytes > l2 * 3 / 2)) {
+        choose_once(p);
     } else {
         choose_in_place(p);
         if (apart) p->b.row = p->ik, p->b.line = p->in;
     }
     bool a_far = p->a.step[p->ik] != p->item && p->m * p->k * p->item > l2 / 2 && p->k > 256;
-    if (is_bytes(p)) a_far = p->a.step[p->ik] != WORD || node_shape(p->gr->g, p->a.id)[node_at(p->gr->g, p->a.id)->rank - 1] % WORD;
-    if (a_far && (is_bytes(p) || p->n >= 64)) p->a.row = p->im, p->a.line = p->ik;
+    if (product_is_bytes(p)) a_far = p->a.step[p->ik] != WORD || node_shape(p->gr->g, p->a.id)[node_at(p->gr->g, p->a.id)->rank - 1] % WORD;
+    if (a_far && (product_is_bytes(p) || p->n >= 64)) p->a.row = p->im, p->a.line = p->ik;
     if (!p->a.buffer && p->a.line < 0) p->a.row = p->im, p->a.line = p->ik;
     if (!p->b.buffer && p->b.line < 0) p->b.row = p->ik, p->b.line = p->in;
     if (p->l.gp->reduced) choose_rows(p);
@@ -491,56 +516,6 @@ static void feed(Product *p)
     outer[p->im] = 0;
     if (l->err->kind || !feed_rows(l, tile, row, p->im, p->block[p->im] ? PART_WITHIN : PART_WHOLE)) return;
     p->a_tile = lower_strided(l, tile, dt, step, outer, 0);
-}
-
-/* ---- knobs ---- */
-
-enum { KNOB_SCRATCH = 4 << 20 };         /* most bytes of a tile that knobs may ask for */
-
-static bool is_packed(const Product *p, const Operand *o) { return o->line >= 0 && !product_repeats(p, o); }
-
-bool product_along_k(const Product *p)
-{
-    const Operand *a = &p->a, *b = &p->b;
-    bool pa = is_packed(p, a), pb = is_packed(p, b);
-    bool along_n = pb ? b->line == p->in : b->step[p->in] == p->item;
-    return !along_n && (pa || a->step[p->ik] == p->item) && (pb ? b->line == p->ik : b->step[p->ik] == p->item);
-}
-
-static void knob_pack(Product *p)
-{
-    const int32_t *knob = p->gr->knobs.at;
-    Operand a = p->a, b = p->b;
-    bool along = product_along_k(p);
-    if (is_bytes(p)) return;
-    if (knob[KNOB_pack_a] == 1 && p->a.buffer) p->a.line = -1;
-    if (knob[KNOB_pack_a] == 2 && p->a.line < 0 && p->k > 1 && p->m > 1) p->a.row = p->im, p->a.line = p->ik;
-    if (knob[KNOB_pack_b] == 1 && p->b.buffer) p->b.line = -1;
-    if (knob[KNOB_pack_b] == 2 && p->b.line < 0 && p->k > 1 && p->n > 1) p->b.row = p->ik, p->b.line = p->in;
-    if (product_along_k(p) != along) p->a = a, p->b = b;
-}
-
-/* A block that a knob asks for: 0 (all) where it holds the extent. */
-static int32_t knob_block(int32_t knob, int64_t extent, int64_t unit, int32_t now)
-{
-    if (!knob) return now;
-    return knob < 0 || extent <= knob ? 0 : (int32_t)round_up(knob, unit);
-}
-
-/* What a tuner found, in place of what was chosen. Blocks of columns stay where reductions run over them: these round by blocks. */
-static void apply_knobs(Product *p)
-{
-    const int32_t *knob = p->gr->knobs.at;
-    int64_t lanes = p->gr->target->vector_bytes / p->item;
-    int32_t rows = knob_block(knob[KNOB_rows], p->m, 1, p->block[p->im]), columns = p->block[p->in];
-    knob_pack(p);
-    if (!p->l.gp->reduced) columns = knob_block(knob[KNOB_columns], p->n, lanes ? lanes : 1, columns);
-    int64_t tile = (rows ? rows : p->m) * (columns && (!p->l.gp->reduced || p->by_blocks) ? columns : p->n) * p->item;
-    if (tile <= KNOB_SCRATCH || p->direct) p->block[p->im] = rows, p->block[p->in] = columns;
-    if (!is_bytes(p)) p->block[p->ik] = knob_block(knob[KNOB_depth], p->k, 32, p->block[p->ik]);
-    if (knob[KNOB_order] == 1) p->bits &= ~(uint32_t)DOT_ROWS;
-    if (knob[KNOB_order] == 2) p->bits |= DOT_ROWS_FIRST;
-    if (knob[KNOB_tile] > 0) p->rows = (uint8_t)least(knob[KNOB_tile], 8);
 }
 
 /* ---- the kernel ---- */
@@ -884,14 +859,14 @@ bool schedule_dot(Grouping *gr, uint32_t n, const Survey *survey, Buffers *buffe
     p->direct = sole_root(&p->l);
     p->lead = mask_lead(gr, gp);
     choose(p);
-    apply_knobs(p);
+    product_knobs(p);
     if (!p->block[p->im] || (p->block[p->in] && !p->by_blocks) || !p->v.buffer || p->v.step[p->in] <= 0) p->lead = -1;
     bool window = window_pays(p);
     if (window && p->a.buffer) p->a.line = -1;
     if (!window && packs_inside(p)) choose_inside(p);
     p->fed = !window && choose_fed(p);
     if (!p->fed && !feed_apart(gr, n, buffers, out)) return false;
-    if (p->a.line >= 0 && (is_bytes(p) || !product_repeats(p, &p->a)) && !share_packed(p, &p->a) && !pack(p, &p->a, out)) return false;
+    if (p->a.line >= 0 && (product_is_bytes(p) || !product_repeats(p, &p->a)) && !share_packed(p, &p->a) && !pack(p, &p->a, out)) return false;
     if (window) return window_multiply(p, out);
     merge_sums(p);
     product_panels(p);

@@ -115,6 +115,31 @@ Value power_of_two(Emit *e, Dtype dt, Nearest n)
     return v_bitcast(e, v_shl(e, exponent, fraction_bits(dt)), dt);
 }
 
+/* Without the instruction, steps that leave a whole significand: the last product alone rounds. */
+static Value scale_by_steps(Emit *e, Dtype dt, Value x, Value n)
+{
+    static const struct { double top, bottom, step, up, down; } row[2] = {
+        {127, -126, -102, 0x1p127, 0x1p-102}, {1023, -1022, -969, 0x1p1023, 0x1p-969},
+    };
+    int r = row_of(dt);
+    for (int k = 0; k < 2; k++) {
+        Value high = v_fcmp(e, LLVMRealOGT, n, v_f(e, dt, row[r].top)), low = v_fcmp(e, LLVMRealOLT, n, v_f(e, dt, row[r].bottom));
+        x = v_fmul(e, x, v_select(e, high, v_f(e, dt, row[r].up), v_select(e, low, v_f(e, dt, row[r].down), v_f(e, dt, 1))));
+        n = v_fsub(e, n, v_select(e, high, v_f(e, dt, row[r].top), v_select(e, low, v_f(e, dt, row[r].step), v_f(e, dt, 0))));
+    }
+    n = v_fmin_c(e, v_f(e, dt, row[r].top), v_fmax_c(e, v_f(e, dt, row[r].bottom), n));
+    return v_fmul(e, x, power_of_two(e, dt, nearest(e, dt, n)));
+}
+
+LLVMValueRef emit_ldexp(Emit *e, Dtype dt, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
+    (void)c;
+    Value n = v_fmin_c(e, v_f(e, dt, 5000), v_fmax_c(e, v_f(e, dt, -5000), b));
+    if (has_tables(e))
+        return x86_scalef(e, dt, a, n);
+    return v_select(e, v_fcmp(e, LLVMRealUNO, b, b), b, scale_by_steps(e, dt, a, v_floor(e, n)));
+}
+
 /* Bits as if the mantissa began at `first` instead of 1: then the exponent field and the rest separate as usual. */
 static Mantissa mantissa_from(Emit *e, Dtype dt, Value x, int64_t first32, int64_t first64)
 {

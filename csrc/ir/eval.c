@@ -140,6 +140,14 @@ static double remainder_float(double x, double y, bool single)
     return (y < 0) != (mod < 0) ? ROUND(mod + y) : mod;
 }
 
+static double scaled(double x, double y, bool single)
+{
+    if (isnan(y))
+        return y;
+    int n = (int)floor(y < -5000 ? -5000 : y > 5000 ? 5000 : y);
+    return single ? (double)ldexpf((float)x, n) : ldexp(x, n);
+}
+
 static double eval_float(Op op, double x, double y, double z, bool single)
 {
     switch (op) {
@@ -161,6 +169,7 @@ static double eval_float(Op op, double x, double y, double z, bool single)
     case OP_trunc: return trunc(x);
     case OP_rint: return rint(x);
     case OP_copysign: return copysign(x, y);
+    case OP_ldexp: return scaled(x, y, single);
     case OP_maximum: return isnan(x) || x > y ? x : y;
     case OP_minimum: return isnan(x) || x < y ? x : y;
     case OP_fmax: return isnan(y) || x > y ? x : y;

@@ -31,15 +31,9 @@ def power_of_two(n, dtype):
 
 def ldexp(x, n):
     """x * 2.0 ** n, rounded once."""
-    if x.dtype != F8:                       # exact in a wider dtype, whatever n does to the result
-        wide, most = (F4, 90) if x.dtype.itemsize == 2 else (F8, 500)
-        return (_core.cast(_core.cast(x, wide) * power_of_two(np.clip(n, -most, most), wide), x.dtype),)
-    n = _core.cast(np.clip(n, -3000, 3000), INT)
-    for _ in range(2):                      # steps that leave a whole significand: the last product alone rounds
-        high, low = np.greater(n, 1023), np.less(n, -1022)
-        x = x * np.where(high, 2.0**1023, np.where(low, 2.0**-969, 1.0))
-        n = n - np.where(high, INT.type(1023), np.where(low, INT.type(-969), INT.type(0)))
-    return (x * power_of_two(np.clip(n, -1022, 1023), F8),)
+    if x.dtype.itemsize == 2:               # exact in a wider dtype, whatever n does to the result
+        return (_core.cast(_core.cast(x, F4) * power_of_two(np.clip(n, -90, 90), F4), x.dtype),)
+    return (_core.op("ldexp", *np.broadcast_arrays(x, _core.cast(n, x.dtype))),)
 
 
 def frexp(x):

@@ -50,6 +50,38 @@ def test_peak_is_the_result(k):
     check(f, *args, rtol=1e-12, atol=1e-15)
 
 
+def silu(z):
+    return z / (1 + np.exp(-z))
+
+
+def layer_norm(x):
+    return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+
+
+def swiglu(x, w, v):
+    return silu(x @ w) * (x @ v)
+
+
+def residual(x, w, v):
+    h = x + np.tanh(x @ w)
+    return h + layer_norm(h) @ v
+
+
+def rows_of_what_is_added(x, w, v):
+    """The product's rows are made of the array that its result is added to: a block of columns must not change it for the next."""
+    h = np.tanh(x)
+    return h + layer_norm(h) @ v[:, :300]
+
+
+@pytest.mark.parametrize("f", [swiglu, residual, rows_of_what_is_added], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n", [300, 40])
+def test_products_are_finished_where_an_operand_of_that_lies(f, n):
+    x, w, v = R.standard_normal((n, 300)), R.standard_normal((300, 300)), R.standard_normal((300, 300))
+    c = pyxla.jit(f).lower(x, w, v).compile()
+    assert c.peak_bytes < 2 * x.nbytes + 2.1 * w.nbytes + 60_000           # the result, rows of a norm, packed matrices
+    check(f, x, w, v, rtol=1e-9, atol=1e-11)
+
+
 def test_labels_are_changed_in_place():
     """A chosen element of each row: the softmax is computed into the result, which the scatter changes."""
     def f(x, y):

@@ -541,7 +541,8 @@ static bool list_before(Share *s)
     return true;
 }
 
-void buffers_shorten(Buffers *b)
+/* From now on each buffer names the memory that it lies in, not the version before it. */
+static void shorten_chains(Buffers *b)
 {
     for (Id id = 1; id < b->at.len; id++)
         if (b->at.at[id].shares) b->at.at[id].shares = buffers_memory(b, id);
@@ -576,6 +577,6 @@ Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out
         if (out[i].into < 0) donate_to_output(&s, i);
     share_updates(&s);
     for (uint32_t k = 0; k < g->inputs.len; k++) donate_to_temporary(&s, k);
-    buffers_shorten(b);
+    shorten_chains(b);
     return place_outputs(&s, out, wanted) && list_before(&s) ? b : NULL;
 }

@@ -178,7 +178,7 @@ void order_contiguous(int64_t item, int rank, const Dim *shape, const int8_t *or
 
 typedef struct {
     Id shares;                   /* the buffer whose memory it lies in, an input or an older value (while sharing is decided: the version before it), 0: its own */
-    uint32_t slot;
+    Id over;                     /* the temporary in whose place it is written (overwrite.c), 0: none. Kernels know of two arrays: equal layers are equal */
     int64_t stride[MAX_RANK];    /* bytes */
     int64_t bytes;
     uint8_t dtype, rank;
@@ -196,11 +196,11 @@ typedef struct {
 
 /* The buffer whose memory `id` lies in. */
 Id buffers_memory(const Buffers *b, Id id);
+/* ... once values are written over temporaries: buffers of one place have one address. */
+Id buffers_place(const Buffers *b, Id id);
 
 /* Decides sharing and layouts. wanted: MAX_RANK strides of each new output, which it has where its buffer may have any. */
 Buffers *buffers_make(Grouping *gr, const Survey *surveys, const PlanOutput *out, const int64_t *wanted);
-/* From now on each buffer names the memory that it lies in, not the version before it. */
-void buffers_shorten(Buffers *b);
 /* Whether a load happens before a store of the same element in one body: rows before the loop of a phase, reductions and tiles
  * before the stores of a loop, stores in the order of the roots. */
 bool term_precedes(const Term *load, const Term *store);

@@ -15,7 +15,7 @@ typedef struct {
     bool *from;                  /* ... it is a constant, or was made of one */
 } Keep;
 
-static Id memory_of(const Keep *k, const DraftPatch *p) { return buffers_memory(k->b, p->buffer); }
+static Id memory_of(const Keep *k, const DraftPatch *p) { return buffers_place(k->b, p->buffer); }
 
 static bool is_once(const Keep *k, const Draft *d)
 {
@@ -78,7 +78,7 @@ bool keep_mark(Grouping *gr, const Buffers *b, Drafts *drafts)
         k.varies[gr->g->inputs.at[i]] = !gr->in[i].constant;
         k.fixed[gr->g->inputs.at[i]] = true;
     }
-    for (uint32_t i = 0; i < gr->g->outputs.len; i++) k.fixed[buffers_memory(b, b->output[i])] = true;
+    for (uint32_t i = 0; i < gr->g->outputs.len; i++) k.fixed[buffers_place(b, b->output[i])] = true;
     do
         mark(gr, &k);
     while (spread(&k));

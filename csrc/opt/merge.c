@@ -37,7 +37,7 @@ typedef struct {
     uint32_t unit;               /* the axis of one trip */
 } Region;
 
-static Id memory_of(const Merge *m, const DraftPatch *p) { return buffers_memory(m->b, p->buffer); }
+static Id memory_of(const Merge *m, const DraftPatch *p) { return buffers_place(m->b, p->buffer); }
 
 static bool is_small(const Merge *m, const Draft *d)
 {
@@ -405,7 +405,7 @@ static bool find_lives(Merge *m)
     m->fixed = arena_alloc(a, m->b->at.len);
     if (!m->first || !m->last || !m->fixed) return false;
     for (uint32_t i = 0; i < g->inputs.len; i++) m->fixed[g->inputs.at[i]] = true;
-    for (uint32_t i = 0; i < g->outputs.len; i++) m->fixed[buffers_memory(m->b, m->b->output[i])] = true;
+    for (uint32_t i = 0; i < g->outputs.len; i++) m->fixed[buffers_place(m->b, m->b->output[i])] = true;
     for (uint32_t i = 0; i < m->in->len; i++)
         for (uint32_t j = 0; j < m->in->at[i].patches.len; j++) {
             Id id = memory_of(m, &m->in->at[i].patches.at[j]);

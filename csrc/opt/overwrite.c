@@ -7,13 +7,12 @@
 
 enum { LEAST_BYTES = 32 * 1024 };
 
-/* Of each memory: the group that stores to it first, the last one that touches it, in the order in which they run. */
+/* Of each memory: the group that stores to it first, the last one that touches it, in the order in which they run, and the last product whose rows are made of it. */
 typedef struct {
     Grouping *gr;
     Buffers *b;
-    uint32_t *first, *last;
+    uint32_t *first, *last, *fed;
     bool *fixed;                 /* it is no temporary, or read at the end */
-    bool *carries;               /* ... it has old contents of an array in other memory, copied there: a buffer that shares memory has none (skips()) */
     bool *varies;                /* per node: computed from arguments that are no constants; what is not may be kept (keep.c) */
 } Overwrite;
 
@@ -29,10 +28,10 @@ static bool find_lives(Overwrite *o)
     Arena *a = o->gr->arena;
     o->first = arena_alloc(a, sizeof *o->first * n);
     o->last = arena_alloc(a, sizeof *o->last * n);
+    o->fed = arena_alloc(a, sizeof *o->fed * n);
     o->fixed = arena_alloc(a, n);
-    o->carries = arena_alloc(a, n);
     o->varies = arena_alloc(a, o->gr->nnodes);
-    if (!o->first || !o->last || !o->fixed || !o->carries || !o->varies) return false;
+    if (!o->first || !o->last || !o->fed || !o->fixed || !o->varies) return false;
     for (Id id = 1; id < o->gr->nnodes; id++) {
         o->varies[id] = node_at(g, id)->op == OP_input && !o->gr->in[node_attr(g, id)[0]].constant;
         for (int i = 0; i < node_at(g, id)->nin; i++) o->varies[id] = o->varies[id] || o->varies[node_in(g, id)[i]];
@@ -46,8 +45,8 @@ static bool find_lives(Overwrite *o)
             const Term *t = &o->gr->surveys[q].terms.at[i];
             Id memory = buffers_memory(o->b, t->buffer);
             if (t->kind == TERM_STORE && !is_dropped(o, t) && !o->first[memory]) o->first[memory] = q;
-            o->carries[memory] = o->carries[memory] || (t->kind == TERM_STORE && t->carry && !is_dropped(o, t));
             if (runs_at(o->gr, q) > o->last[memory]) o->last[memory] = runs_at(o->gr, q);
+            if (o->gr->groups.at[q].feeds > o->fed[memory]) o->fed[memory] = o->gr->groups.at[q].feeds;
         }
     return true;
 }
@@ -84,20 +83,33 @@ static bool reads_what_it_stores(const Overwrite *o, uint32_t n, Id x, Id c)
     return true;
 }
 
+/* Whether what group n reads at a point is read before it stores there. A product goes to a tile of its own, if it is not the value that is stored. */
+static bool stores_in_order(const Group *gp)
+{
+    if (gp->host || gp->scan || gp->inner || gp->feeds || gp->together) return false;
+    return !gp->dot || (!gp->then && !gp->reduced && !gp->sum && gp->roots.len == 1 && gp->roots.at[0].value != gp->dot);
+}
+
 /* The temporary that value c may be written over, 0: there is none. */
 static Id find_dead(const Overwrite *o, Id c)
 {
     uint32_t n = o->first[c];
     const Group *gp = &o->gr->groups.at[n];
-    if (!n || o->carries[c] || gp->dot || gp->host || gp->scan || gp->inner || gp->feeds || gp->together) return 0;
+    if (!n || !stores_in_order(gp)) return 0;
     const Survey *s = &o->gr->surveys[n];
     for (uint32_t i = 0; i < s->terms.len; i++) {
         const Term *t = &s->terms.at[i];
         Id x = buffers_memory(o->b, t->buffer);
-        if (t->kind != TERM_LOAD || x == c || o->fixed[x] || o->last[x] != n || x >= o->gr->nnodes || !lie_alike(o, c, t->buffer)) continue;
+        if (t->kind != TERM_LOAD || x == c || o->fixed[x] || o->last[x] != n || o->fed[x] == n || x >= o->gr->nnodes || !lie_alike(o, c, t->buffer)) continue;
         if (o->b->at.at[x].bytes == o->b->at.at[c].bytes && o->varies[t->buffer] && o->varies[x] && reads_what_it_stores(o, n, x, c)) return x;
     }
     return 0;
+}
+
+Id buffers_place(const Buffers *b, Id id)
+{
+    for (id = buffers_memory(b, id); b->at.at[id].over; id = buffers_memory(b, b->at.at[id].over)) continue;
+    return id;
 }
 
 bool overwrite_dead(Grouping *gr, Buffers *b)
@@ -108,10 +120,10 @@ bool overwrite_dead(Grouping *gr, Buffers *b)
         if (!gr->info[c].stored || b->at.at[c].shares || node_at(gr->g, c)->op == OP_input || b->at.at[c].bytes < LEAST_BYTES) continue;
         Id x = find_dead(&o, c);
         if (!x) continue;
-        b->at.at[c].shares = x;
+        b->at.at[c].over = buffers_place(b, x);
         o.fixed[x] = o.fixed[c];
         o.last[x] = o.last[c];
+        o.fed[x] = o.fed[c];
     }
-    buffers_shorten(b);
     return true;
 }

@@ -53,7 +53,7 @@ static bool input_and_output_slots(Build *s, const PlanOutput *out)
             s->p->output_slot[i] = (uint32_t)out[i].into;
             continue;
         }
-        Id b = s->b->output[i], memory = buffers_memory(s->b, b);
+        Id b = s->b->output[i], memory = buffers_place(s->b, b);
         if (!set_strides(s, i, b)) return false;
         if (s->slot_of[memory]) {                              /* a donated input's */
             s->p->output_slot[i] = s->slot_of[memory] - 1;
@@ -67,7 +67,7 @@ static bool input_and_output_slots(Build *s, const PlanOutput *out)
 
 static uint32_t slot_for(Build *s, Id buffer)
 {
-    Id m = buffers_memory(s->b, buffer);
+    Id m = buffers_place(s->b, buffer);
     if (!s->slot_of[m])
         s->slot_of[m] = (buffer ? add_slot(s, SLOT_TEMP, s->b->at.at[m].dtype, 0, s->b->at.at[m].bytes)
                                 : add_slot(s, SLOT_STATUS, DT_int64, 0, 8)) + 1;

@@ -339,7 +339,7 @@ static const Root *last_root(const Lower *l)
     }
     if (!last || last->check || last->carry || last->scatter || last->then || l->buffers->at.at[last->buffer].shares) return NULL;
     for (uint32_t i = 0; i < l->survey->terms.len; i++)
-        touches += buffers_memory(l->buffers, l->survey->terms.at[i].buffer) == last->buffer;
+        touches += buffers_place(l->buffers, l->survey->terms.at[i].buffer) == buffers_place(l->buffers, last->buffer);
     for (int k = 0; k < l->gp->naxes; k++) bytes *= l->gp->extent[k];
     return touches == 1 && bytes * dtype_info[node_at(l->gr->g, last->value)->dtype].bytes == l->buffers->at.at[last->buffer].bytes ? last : NULL;
 }

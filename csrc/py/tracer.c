@@ -365,11 +365,21 @@ static bool special_name(PyObject *name)
     return s && !strncmp(s, "__", 2);
 }
 
+/* Whether arrays have an attribute: NumPy keeps names of some that it took from them (ptp, in NumPy 2.0 to 2.2), which no array has. */
+static bool arrays_have(PyObject *name)
+{
+    npy_intp n = 0;
+    PyObject *array = PyArray_EMPTY(1, &n, NPY_DOUBLE, 0);
+    bool has = array && PyObject_HasAttr(array, name);
+    Py_XDECREF(array);
+    return has;
+}
+
 /* What NumPy has and pyxla has not is no AttributeError: hasattr() shall not say that there is none. */
 static void no_attribute(Tracer *x, PyObject *name)
 {
     PyObject *class = get_class((PyObject *)x, NULL);
-    bool numpys = class && !special_name(name) && PyObject_HasAttr(class, name);
+    bool numpys = class && !special_name(name) && PyObject_HasAttr(class, name) && (class != (PyObject *)&PyArray_Type || arrays_have(name));
     Py_XDECREF(class);
     if (numpys) {
         refuse_attribute(x, PyUnicode_AsUTF8(name), "use a function of numpy, or compute this outside of the jitted function");

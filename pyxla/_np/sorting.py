@@ -254,6 +254,7 @@ def quantile_of(function):
         if x.dtype.kind == "c":
             raise TypeError("a must be an array of real numbers")
         weak = type(q) in (int, float) or (_core.is_scalar_tracer(q) and array(q).dtype.kind in "if")
+        weak = weak or (not OWN_DTYPE and function is np.quantile and type(q) is np.float64)
         q = array(q)
         if q.ndim > 2:
             raise ValueError("q must be a scalar or 1d")

@@ -157,7 +157,7 @@ def test_refused():
 @pytest.mark.parametrize("f", [
     lambda x: np.roots(x[x > 0]), lambda x: np.poly(x[x > 0]), lambda x: np.emath.sqrt(x[x < 3]), lambda x: npp.polynomial.polyroots(x[x > 0]),
     lambda x: LA.eigvals(np.outer(x, x)[x > 0][:, x > 0] + np.tri(4)[x > 0][:, x > 0]), lambda x: np.real_if_close(x[x > 1] + 0j), lambda x: np.emath.log(x[x > 0] + x[x > 0]),
-    lambda x: LA.lstsq(np.vander(x, 2)[x > 0], x[x > 0])[2], lambda x: np.polyval(x[x > 0], 2.0)])
+    lambda x: LA.lstsq(np.vander(x, 2)[x > 0], x[x > 0])[2], lambda x: np.polyval(x[x > 0], 2.0), lambda x: np.cross(x[:3], np.vander(x, 3)[x > 0])])
 def test_sizes_that_depend_on_data(f):
     """What is assumed of such arrays is computed by stages; a size that decides is assumed, too."""
     check(f, (C,), (np.array([2.0, -3, 1, 5]),), (np.array([-1.0, 4, 2, 1]),), (np.array([-1.0, -1, 1, 1]),))

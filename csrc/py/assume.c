@@ -100,8 +100,11 @@ PyObject *trace_assume(Tracer *x, bool usual, const char *message)
     int64_t value;
     if (!id)
         return NULL;
-    if (!trace_depends(t, id))
-        return tracer_value(x, "this", "");
+    if (!trace_depends(t, id)) {
+        PyObject *known = tracer_value(x, "this", ""), *number = known ? PyObject_CallMethod(known, "item", NULL) : NULL;
+        Py_XDECREF(known);
+        return number;
+    }
     const Node *n = node_at(t->graph, id);
     if (node_size(t->graph, id) != 1 || (n->dtype != DT_bool_ && n->dtype != DT_int64)) {
         PyErr_SetString(PyExc_TypeError, "only one bool or int64 can be assumed");

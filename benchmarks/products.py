@@ -1,11 +1,11 @@
 """Matrix products beside OpenBLAS (np.matmul with out=) and JAX: python -m benchmarks.products [--seconds S] [--no-jax] [TABLE ...]
 
-The table `convolutions` has those beside torch's, if it is installed. The table `networks` has whole functions, beside NumPy, JAX and
-(--torch) torch.compile of the same NumPy code; --plot FILE draws the rows of all tables as a roofline plot.
+The table `around` has epilogues, prologues, vectors and constants; `convolutions` those beside torch's, if it is installed; `networks`
+whole functions, beside NumPy, JAX and (--torch) torch.compile of the same NumPy code. --plot FILE draws the rows of all tables as a
+roofline plot.
 
 One process, pinned to one core; for each row the contenders take turns and the best time of each counts, so that a slow minute of the
-machine touches all of them; time is the process', so that others on the core do not count. The FMA peak is measured in the same run,
-before every row.
+machine touches all of them. The FMA peak is measured in the same run, before every row.
 """
 
 import argparse
@@ -24,6 +24,8 @@ THIN = [
 ]
 VECTORS = (512, 1024, 2048, 4096)
 BATCHES = (3, 4, 5, 8, 12, 16)
+LONG = 1e-3               # seconds
+FURTHER = ("around", "bytes", "convolutions", "threads", "networks")
 
 
 def squares(np, dtype):
@@ -111,21 +113,24 @@ TABLES = {"squares": squares, "at-once": squares_at_once, "transposed": transpos
 
 
 def best_times(calls, seconds):
-    """The least time of one call of each, taking turns for `seconds` together."""
-    best, repeats = [1e9] * len(calls), []
+    """The least time of one call of each, taking turns for `seconds` together. Of long calls the process' time, as no stretch of theirs is
+    undisturbed on a busy core; of short ones the clock's, since a virtual machine's system may leave out time of the process."""
+    best, repeats, clocks = [1e9] * len(calls), [], []
     for call in calls:
         call()
         start = time.process_time()
         call()
-        repeats.append(max(1, int(100e-6 / (time.process_time() - start + 1e-9))))
+        taken = time.process_time() - start
+        repeats.append(max(1, int(100e-6 / (taken + 1e-9))))
+        clocks.append(time.process_time if taken > LONG else time.perf_counter)
     end, rounds = time.perf_counter() + seconds * len(calls), 0
     while rounds < 4 or time.perf_counter() < end:
         rounds += 1
-        for i, call in enumerate(calls):
-            start = time.process_time()
+        for i, (call, clock) in enumerate(zip(calls, clocks, strict=True)):
+            start = clock()
             for _ in range(repeats[i]):
                 call()
-            best[i] = min(best[i], (time.process_time() - start) / repeats[i])
+            best[i] = min(best[i], (clock() - start) / repeats[i])
     return best
 
 
@@ -205,7 +210,7 @@ def draw(file, points, library):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", help=f"of {', '.join(TABLES)}, bytes, convolutions, threads, networks; all without")
+    parser.add_argument("tables", nargs="*", help=f"of {', '.join(TABLES)}, {', '.join(FURTHER)}; all without")
     parser.add_argument("--seconds", type=float, default=0.15, help="per contender and row")
     parser.add_argument("--dtype", nargs="*", default=["float32", "float64"])
     parser.add_argument("--no-jax", action="store_true")
@@ -222,7 +227,7 @@ def main():
     import numpy as np
 
     import pyxla
-    from benchmarks import convolutions, roofline
+    from benchmarks import around, convolutions, roofline
 
     jax = None
     if not options.no_jax:
@@ -234,7 +239,9 @@ def main():
             print("JAX is not installed")
     library, worst, points = roofline.library(), [], []
     rng = np.random.default_rng(1)
-    for table in options.tables or (*TABLES, "bytes", "convolutions", "threads", "networks"):
+    for table in options.tables or (*TABLES, *FURTHER):
+        if table == "around":
+            around.run(np, pyxla, library, best_times, options.seconds)
         if table == "bytes":
             bytes_by_words(np, pyxla, lambda: 2e-9 * library.fma_f32(0.02), options)
         if table == "convolutions":

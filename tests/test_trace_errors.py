@@ -42,7 +42,7 @@ DATA = [
     (lambda x: not (x > 0), "bool() needs a value", "np.logical_not"),
     (lambda x: float(x[0, 0]), "float() needs a value", "astype(float)"),
     (lambda x: int(x.sum()), "int() needs a value", "the result of reduce_sum(float64(3,4))"),
-    (lambda x: math.sqrt(x[0, 0]), "float() needs a value", "np functions"),
+    (lambda x: math.gamma(x[0, 0]), "float() needs a value", "np functions"),
     (lambda x: list(range(x[0, 0].astype(int))), "a range", "Python int argument"),
     (lambda x: [1, 2][x[0, 0].astype(int)], "an index", "int64()"),
     (lambda x: complex(x[0, 0]), "complex() needs a value", "astype(complex)"),

@@ -1,7 +1,9 @@
 /* The functions of Python's math module while a trace runs. math.sqrt(t) of a traced Python number would ask for its value, and each new value
  * would trace again; so calls with such a number from a tracing thread are recorded in the scalar program, as arithmetic is, and
- * done by Python on every call. Exchanged in place like the functions in hooks.c; all other calls go straight on. */
+ * done by Python on every call. Of numbers that are data (elements of arrays, sums, sizes) they are NumPy's functions, in the graph, whose results are
+ * Python floats of the run. Exchanged in place like the functions in hooks.c; all other calls go straight on. */
 #include "py/tracer.h"
+#include "py/state.h"
 
 /* Of one number, and of one or two. */
 #define ONE(X) \
@@ -16,18 +18,36 @@ enum {
     MATH_COUNT
 };
 
-typedef struct { const char *name; PyCFunctionObject *function; PyMethodDef *original, ours; } MathHook;
+typedef struct { const char *name, *full_name; PyCFunctionObject *function; PyMethodDef *original, ours; } MathHook;
 static MathHook hooks[MATH_COUNT] = {
-#define X(id) [MATH_##id] = {.name = #id},
+#define X(id) [MATH_##id] = {.name = #id, .full_name = "math." #id},
     ONE(X) TWO(X)
 #undef X
 };
+
+/* Whether a number is data: an element of an array, a sum, a size. */
+static bool is_data(PyObject *o) { return is_tracer(o) ? ((Tracer *)o)->kind != TRACER_PYTHON_SCALAR : is_extent(o); }
+
+/* The function of NumPy's; Py_NotImplemented: there is none. */
+static PyObject *compute(const MathHook *h, PyObject *const *args, Py_ssize_t n)
+{
+    Operation o;
+    if (!op_begin())
+        return NULL;
+    operation_begin(&o, h->full_name, NULL, args, n);
+    PyObject *f = state_import(&state.math_call, "pyxla._np.numbers", "call"), *name = f ? PyUnicode_FromString(h->name) : NULL;
+    PyObject *r = name ? PyObject_CallFunctionObjArgs(f, name, args[0], n == 2 ? args[1] : NULL, NULL) : NULL;
+    Py_XDECREF(name);
+    return operation_end(&o, r);
+}
 
 static bool traced_number(PyObject *o) { return is_tracer(o) && ((Tracer *)o)->kind == TRACER_PYTHON_SCALAR; }
 
 /* The recorded call, or Py_NotImplemented: it is none of ours. */
 static PyObject *record(const MathHook *h, PyObject *const *args, Py_ssize_t n)
 {
+    if (n >= 1 && n <= 2 && (is_data(args[0]) || (n == 2 && is_data(args[1]))) && trace_current())
+        return compute(h, args, n);
     bool traced = n >= 1 && n <= 2 && (traced_number(args[0]) || (n == 2 && traced_number(args[1])));
     if (!traced || !trace_current())
         Py_RETURN_NOTIMPLEMENTED;

@@ -40,6 +40,7 @@
     X(identity_read)      /* lazy: pyxla._effects.identity_read */ \
     X(steps)              /* lazy: pyxla._capture.steps */ \
     X(steps_again)        /* lazy: pyxla._capture.steps_again */ \
+    X(math_call)          /* lazy: pyxla._np.numbers.call */ \
     X(world_read)         /* lazy: pyxla._effects.world_read, .frame_read */ \
     X(frame_read) \
     X(result_check)       /* lazy: pyxla._results.check, .key */ \

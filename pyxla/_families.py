@@ -42,6 +42,8 @@ def shapes():
     for m, (k, n) in product(AT_ONCE, WHERE_IT_LIES):
         yield (m, k), (k, n), True
     for n in NARROW:
+        yield (20, 40), (40, n), True                       # few rows: one block
+        yield (n, 50), (50, n), True                        # x.T @ x has equal strides
         for m in LONG:
             yield from [((m, m), (m, n), False), ((n, m), (m, m), False), ((m, n), (n, m), False)]
     for m, k in product((*LENGTHS, *NARROW), (*LONG, 1100)):

@@ -32,10 +32,10 @@ print(info.compiled, info.reused)
 pytestmark = pytest.mark.skipif(not FILE.exists(), reason="this build has no shipped kernels (a sanitized or debugging one)")
 
 
-def counts(package=PACKAGE, **environment):
+def counts(package=PACKAGE, program=PRODUCTS, **environment):
     """Kernels compiled and found by a process that multiplies matrices, its results checked."""
     env = {**os.environ, "PYTHONPATH": str(package.parent), "PYXLA_BACKEND": "llvm", "PYXLA_CHECK": "0", "PYXLA_SHIPPED": "1", **environment}
-    done = subprocess.run([sys.executable, "-c", PRODUCTS], env=env, cwd=package.parent, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], env=env, cwd=package.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return tuple(map(int, done.stdout.split()))
 
@@ -43,6 +43,22 @@ def counts(package=PACKAGE, **environment):
 def test_nothing_is_compiled():
     compiled, found = counts()
     assert compiled == 0 and found > 40
+
+
+GRAMS = """
+import numpy as np, pyxla
+f, h, g = pyxla.jit(lambda x: x.T @ x), pyxla.jit(lambda x: x @ x.T), pyxla.jit(lambda x, w: x @ w)
+for n in [*range(2, 33), 50, 100]:
+    x, w = np.ones((41, n), "float32"), np.ones((n, 39), "float32")
+    assert (f(x) == 41).all() and (h(x) == n).all() and (g(w, np.ones((39, n), "float32")) == 39).all()
+print(sum(j.cache_info().compiled for j in (f, h, g)), sum(j.cache_info().reused for j in (f, h, g)))
+"""
+
+
+def test_a_matrix_with_itself():
+    """x.T @ x takes the kernels of a.T @ b: nothing is compiled for any width; nor for few rows and columns."""
+    compiled, found = counts(program=GRAMS)
+    assert compiled == 0 and found > 90
 
 
 def test_switched_off():

@@ -37,10 +37,23 @@ uint32_t lower_blocked(Lower *l, int64_t extent, int32_t block)
 
 void lower_stmt(Lower *l, Stmt s) { kernel_stmt(l->arena, l->k, s); }
 
-uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written)
+uint32_t lower_another_array(Lower *l, Id buffer, Dtype dtype, bool written)
 {
     buffer = buffers_memory(l->buffers, buffer);
     if (l->err->kind) return 0;                               /* nor may an array be there */
+    uint32_t word = lower_word(l, 0);
+    if (l->gr->target->checked) lower_word(l, 0), lower_word(l, 0);
+    DraftPatch *p = vec_push(l->arena, &l->d->patches);
+    if (!p) return 0;
+    *p = (DraftPatch){ word, buffer, written };
+    return kernel_array(l->arena, l->k, (Array){ .kind = ARRAY_OPERAND, .dtype = (uint8_t)dtype, .written = written,
+        .swapped = l->buffers->at.at[buffer].swapped, .arg = (int32_t)word });
+}
+
+uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written)
+{
+    buffer = buffers_memory(l->buffers, buffer);
+    if (l->err->kind) return 0;
     for (uint32_t i = 0; i < l->arrays.len; i++) {
         if (l->arrays.at[i].buffer != buffer || l->k->arrays.at[l->arrays.at[i].array].dtype != dtype) continue;
         l->k->arrays.at[l->arrays.at[i].array].written |= written;
@@ -48,15 +61,9 @@ uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written)
             if (l->d->patches.at[j].buffer == buffer) l->d->patches.at[j].written = true;
         return l->arrays.at[i].array;
     }
-    uint32_t word = lower_word(l, 0);
-    if (l->gr->target->checked) lower_word(l, 0), lower_word(l, 0);
-    DraftPatch *p = vec_push(l->arena, &l->d->patches);
     ArrayOf *of = vec_push(l->arena, &l->arrays);
-    if (!p || !of) return 0;
-    *p = (DraftPatch){ word, buffer, written };
-    uint32_t array = kernel_array(l->arena, l->k, (Array){ .kind = ARRAY_OPERAND, .dtype = (uint8_t)dtype, .written = written,
-        .swapped = l->buffers->at.at[buffer].swapped, .arg = (int32_t)word });
-    *of = (ArrayOf){ buffer, array };
+    uint32_t array = of ? lower_another_array(l, buffer, dtype, written) : 0;
+    if (of) *of = (ArrayOf){ buffer, array };
     return array;
 }
 

@@ -71,6 +71,8 @@ uint32_t lower_access(Lower *l, Id buffer, Dtype dtype, const Map *m, bool writt
 /* An access given by bytes per loop (step[i] of loop i; outer[i] per block, NULL: in proportion). */
 uint32_t lower_strided(Lower *l, uint32_t array, Dtype dtype, const int64_t *step, const int64_t *outer, int64_t off);
 uint32_t lower_array(Lower *l, Id buffer, Dtype dtype, bool written);
+/* A further array for a buffer that is only read: x.T @ x is the kernel of a.T @ b. */
+uint32_t lower_another_array(Lower *l, Id buffer, Dtype dtype, bool written);
 uint32_t lower_scratch(Lower *l, Dtype dtype, int64_t bytes);           /* a scratch array */
 uint32_t lower_value(Lower *l, Id id, const Map *m);                    /* a Val; 0 on error */
 /* Forgets which values were made: for coordinates that have changed. */

@@ -526,6 +526,16 @@ uint32_t product_operand(Lower *l, const Operand *o)
     return lower_strided(l, lower_array(l, o->buffer, dt, false), dt, o->step, o->outer, o->off);
 }
 
+/* The right operand, an array of its own where it lies in the memory of the left one. */
+static uint32_t right_operand(Product *p)
+{
+    Lower *l = &p->l;
+    const Operand *o = &p->b;
+    Dtype dt = node_at(p->gr->g, p->dot)->dtype;
+    if (p->fed || buffers_memory(l->buffers, o->buffer) != buffers_memory(l->buffers, p->a.buffer)) return product_operand(l, o);
+    return lower_strided(l, lower_another_array(l, o->buffer, dt, false), dt, o->step, o->outer, o->off);
+}
+
 /* Columns of the product that a tile holds. */
 static int64_t tile_columns(const Product *p)
 {
@@ -793,7 +803,7 @@ static bool multiply(Product *p, Drafts *out)
     if (p->columns_inside) at[n++] = open_loop(l, p->in, PART_BLOCKS, 0, false);
     bool windows = window_rows_pay(p);
     if (windows) p->direct = window_root(p);
-    uint32_t c = target(p), a = p->fed ? p->a_tile : windows ? 0 : product_operand(l, &p->a), b = p->inside || windows ? 0 : product_operand(l, &p->b);
+    uint32_t c = target(p), a = p->fed ? p->a_tile : windows ? 0 : product_operand(l, &p->a), b = p->inside || windows ? 0 : right_operand(p);
     uint32_t axis_k = windows ? window_rows(p, &a, &b) : l->loop[p->ik].axis;
     uint16_t sums = l->gp->sum && !windows && !p->inside && p->k <= SUMS_K && !p->block[p->ik] && !product_along_k(p) ? summed_axes(p) : 0;
     if (l->gp->sum && !sums && !windows) nsum = open_sum(p, c, sum);

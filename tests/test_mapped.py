@@ -1,4 +1,6 @@
 """np.apply_along_axis and np.vectorize: one trace for all rows, and what cannot be repeated."""
+import math
+
 import numpy as np
 import pytest
 from checking import check, same, sample
@@ -79,3 +81,24 @@ def test_vectorized_integers_stay_in_int64(f, x):
         each(np.array([x, 3]))
     small = np.array([-5, 0, 7]) if f(5) < 2**62 else np.array([-5, 0, -7])
     assert each(small).tolist() == np.vectorize(f)(small).tolist()
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.vectorize(lambda t: t + 1)(x[x > 0]), lambda x: np.vectorize(lambda a, b: (a * b, a - b))(x[x > 0], 2.0), lambda x: np.vectorize(math.exp)(x[x < 0]),
+    lambda x: np.vectorize(lambda a, b: np.where(a > b, a, b))(x[x[:, 0] > 0], x[0]), lambda x: np.apply_along_axis(np.sum, 1, x[x[:, 0] > 0]),
+    lambda x: np.apply_along_axis(lambda r: r - r.mean(), 1, x[x[:, 0] > 0])])
+def test_as_many_rows_as_the_run_finds(f):
+    each = pyxla.jit(f)
+    for x in (X, -X, X[:50]):
+        for got, want in zip(np.atleast_1d(each(x)), np.atleast_1d(f(x))):
+            np.testing.assert_allclose(got, want, rtol=1e-14, atol=1e-15)
+
+
+def test_no_rows_in_the_run():
+    with pytest.raises(ValueError, match="size 0 inputs unless `otypes`"):
+        pyxla.jit(lambda x: np.vectorize(lambda t: t + 1)(x[x > 0]))(np.full(3, -1.0))
+    with pytest.raises(ValueError, match="any iteration dimensions are 0"):
+        pyxla.jit(lambda x: np.apply_along_axis(np.sum, 1, x[x[:, 0] > 0]))(np.full((3, 2), -1.0))
+    assert pyxla.jit(lambda x: np.vectorize(lambda t: t + 1, otypes=["f4"])(x[x > 0]))(np.full(3, -1.0)).dtype == np.float32
+    with pytest.raises(pyxla.UnsupportedError, match="whose number depends on data"):
+        pyxla.jit(lambda x: np.apply_along_axis(np.sort, 1, x[x[:, 0] > 0]))(X)

@@ -14,6 +14,9 @@ FORMS = [
     "x[x > 0]", "x[x > 0].sum()", "x[x > 0].sum() / x[x > 0].shape[0]", "x[x > 0].mean()", "x[x > 0] * 2 + 1", "x[x > 0][::-1]", "x[x > 0][1:3]",
     "x[x > 0][1:] - x[x > 0][:-1]", "x[x > 100]", "x[x > 100].sum()", "np.arange(x[x > 0].shape[0])", "np.zeros(x[x > 0].shape) + x[x > 0]",
     "np.eye(x[x > 0].shape[-1], dtype=x.dtype)", "np.eye(4, x[x > 0].size, k=-1)",
+    "np.logaddexp.reduce(x[x > 0])", "np.hypot.reduce(x[x > 0], keepdims=True)", "np.subtract.reduce(x[x > 0], initial=2.0)", "np.logaddexp.reduce(x[x > 0], where=x[x > 0] > 0.5)",
+    "np.logical_xor.reduce(x[x > 0] > 0.5)", "np.array_split(x[x > 0], 3)[1]", "np.array_split(x[x > 0], 30)[20]", "np.kron(x[x > 0], [1, 2])", "np.kron(x, x[x > 0])",
+    "np.split(np.concatenate([x[x > 0], x[x > 0]]), 2)[1]", "np.squeeze(x[x > 0][:, None], 1)",
     "np.eye(N=x[x > 0].size, M=2, dtype=int)", "np.identity(x[x > 0].size, bool)",
     "np.broadcast_shapes(np.unique(np.full(3, 2)).shape, (3, 1))[0] * x", "np.tri(x[x > 0].size, 4, 1)",
     "np.arange(2, x[x > 0].shape[0])", "x[x > 0][x[x > 0] < 0.5]", "np.concatenate([x[x > 0], x[x < 0]])", "np.flatnonzero(x > 0)", "np.nonzero(x)",
@@ -91,6 +94,7 @@ def test_a_new_size_neither_traces_nor_compiles():
 
 
 STORES = [
+    "y = x[x > 0]; np.place(y, y > 0.5, [1.0, 2.0]); x[0] = y.sum()",
     "x[x > 0] += 1", "x[x > 0] = np.sqrt(x[x > 0])", "x[x > 0] = x[x > 0][::-1]", "x[x > 0] *= x[x > 0]", "x[np.flatnonzero(x > 0)] = 0", "x[np.nonzero(x > 0)] += 5",
     "y = x[x > 0]; y += 1; y *= 2; x[0] = y[:2].sum()", "x[x > 0] = 0; x[x == 0] -= 1", "y = x[x > 0]; y[...] = 3; x[0] = y.sum()",
     "np.add.at(x, np.flatnonzero(x > 0), 1)", "y = x[x > 0]; y[y > 1] = 0; x[0] = y.sum()", "y = x[x > 0]; y[[0, 1]] = 7; x[0] = y.sum()",
@@ -114,6 +118,25 @@ def test_results_are_exact_and_own_their_memory():
     assert r.base is None
     assert r.shape == V[V > 0].shape
     assert r.flags.writeable
+
+
+def test_squeeze_asks_whether_a_size_is_one():
+    for f in (lambda x: np.squeeze(x[x > 0]), lambda x: x[x > 0][None].squeeze() * 2, lambda x: np.squeeze(x[x > 0][:, None] + x[:1])):
+        g = pyxla.jit(f)
+        for x in (V, np.where(V == V.max(), 1.0, -1.0), -V, np.full(20, -1.0)):
+            got, want = g(x), f(x)
+            np.testing.assert_allclose(got, want)
+            assert got.shape == want.shape
+        assert g.cache_info().traces == 2
+    g = pyxla.jit(lambda x: np.squeeze(x[x > 0], 0))
+    assert g(np.array([-1.0, 2.0])) == 2.0
+    with pytest.raises(ValueError, match="cannot select an axis to squeeze out"):
+        g(np.array([1.0, 2.0]))
+
+
+def test_parts_that_are_not_equal():
+    with pytest.raises(ValueError, match="equal division"):
+        pyxla.jit(lambda x: np.split(x[x > 0], 2)[0])(np.arange(4.0))
 
 
 def test_what_is_refused():

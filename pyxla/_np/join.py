@@ -13,7 +13,7 @@ from ._args import (
     to_out,
     type_of,
 )
-from .extents import is_dynamic, meets
+from .extents import is_dynamic, least, meets
 from .manip import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
 
 implements, method = _core.implements, _core.method
@@ -174,7 +174,7 @@ def array_split(ary, indices_or_sections, axis=0):
         if sections <= 0:
             raise ValueError("number sections must be larger than 0.")
         each_, extra = divmod(n, sections)
-        cuts = [i * each_ + min(i, extra) for i in range(sections + 1)]
+        cuts = [i * each_ + least(i, extra) for i in range(sections + 1)]
     return [ary[(ALL,) * axis + (slice(a, b),)] for a, b in zip(cuts, cuts[1:])]
 
 
@@ -182,7 +182,10 @@ def array_split(ary, indices_or_sections, axis=0):
 def split(ary, indices_or_sections, axis=0):
     ary = array(ary)
     sections = known_ints(indices_or_sections)
-    if not isinstance(sections, list) and ary.shape[axis_index(axis, ary.ndim)] % sections:
+    rest = 0 if isinstance(sections, list) else ary.shape[axis_index(axis, ary.ndim)] % sections
+    if _core.is_extent(rest):
+        _core.check(np.equal(rest, 0), "value", "array split does not result in an equal division; use np.array_split")
+    elif rest:
         raise ValueError("array split does not result in an equal division")
     return array_split(ary, sections, axis)
 

@@ -270,7 +270,11 @@ def kron(a, b):
     m, n = ((1,) * (rank - x.ndim) + x.shape for x in (a, b))
     a = _core.reshape(a, tuple(k for s in m for k in (s, 1)))
     b = _core.reshape(b, tuple(k for s in n for k in (1, s)))
-    return _core.reshape(np.multiply(a, b), tuple(p * q for p, q in zip(m, n)))
+    shape = [p * q for p, q in zip(m, n)]
+    dynamic = [k for k in range(rank) if _core.is_extent(shape[k])]
+    if len(dynamic) == 1:                                   # whose product fits, whatever it is
+        shape[dynamic[0]] = -1
+    return np.reshape(np.multiply(a, b), tuple(shape))
 
 
 @implements(np.tensordot, np.linalg.tensordot)

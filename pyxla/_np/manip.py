@@ -283,15 +283,22 @@ def expand_dims(a, axis):
     return a[tuple(None if k in axes else ALL for k in range(a.ndim + len(axes)))]
 
 
+def is_one(n):
+    """Whether an extent is 1; of one that depends on data, whether it is today, which each run checks."""
+    return bool(_core.assume(np.equal(n, 1), "whether an extent is 1")) if _core.is_extent(n) else n == 1
+
+
 @implements(np.squeeze)
 @method("squeeze")
 def squeeze(a, axis=None):
     a = array(a)
     if axis is None:
-        axes = tuple(k for k in range(a.ndim) if a.shape[k] == 1)
+        axes = tuple(k for k in range(a.ndim) if is_one(a.shape[k]))
     else:
         axes = axis_tuple(axis, a.ndim, None, "duplicate value in 'axis'") if a.ndim else ()
-        if any(a.shape[k] != 1 for k in axes):
+        for n in [a.shape[k] for k in axes if _core.is_extent(a.shape[k])]:
+            _core.check(np.equal(n, 1), "value", "cannot select an axis to squeeze out which has size not equal to one; name one of size 1")
+        if any(a.shape[k] != 1 for k in axes if not _core.is_extent(a.shape[k])):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     return a[(*[0 if k in axes else ALL for k in range(a.ndim)], ...)] if axes else a
 

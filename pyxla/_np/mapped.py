@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _core
 from ._args import BOOL, FLOAT, INT, array, axis_index, unsupported
-from .extents import Number, is_dynamic
+from .extents import Number, broadcast_shapes, is_dynamic
 from .host import host
 from .manip import broadcast_to
 
@@ -36,7 +36,8 @@ def mapped(function, arrays, shape, rank, wrap):
     """The results of a function for each of the rows in `arrays`, whose first axes are `shape`: a list of arrays with these axes in front.
 
     wrap makes an argument of a row. Whether the function returned a tuple is the second result."""
-    if not all(map(_core.is_concrete, arrays)) or math.prod(shape) > LIMIT:        # else the function may ask for values
+    dynamic = any(map(is_dynamic, arrays))
+    if dynamic or not all(map(_core.is_concrete, arrays)) or math.prod(shape) > LIMIT:      # else the function may ask for values
         rows = [row_like(a.dtype, a.shape[rank:], arrays) for a in arrays]
         # No stores into a placeholder: they would have to change the array.
         r = function(*(wrap(_core.snapshot(row, a, True, True)) if row.ndim else wrap(row) for row, a in zip(rows, arrays)))
@@ -44,6 +45,9 @@ def mapped(function, arrays, shape, rank, wrap):
         out = _core.batched(tuple(map(array, values)), tuple(rows), tuple(arrays), shape)
         if out is not None:
             return out, isinstance(r, tuple)
+    if dynamic:
+        raise unsupported("a function with operations that cannot be repeated for all rows, whose number depends on data",
+                          "write it for whole arrays")
     return one_by_one(function, arrays, shape, rank, wrap)
 
 
@@ -68,18 +72,25 @@ def known(x):
     return np.asarray(_core.concrete(x))[()] if not x.ndim and _core.is_concrete(x) else x
 
 
+def is_empty(shape):
+    """Whether an extent is known to be 0."""
+    return any(not _core.is_extent(n) and n == 0 for n in shape)
+
+
 # ---- apply_along_axis ----
 
 @_core.implements(np.apply_along_axis)
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     arr = array(arr)
     axis = axis_index(axis, arr.ndim)
-    if is_dynamic(arr):
-        raise unsupported("np.apply_along_axis of an array whose size depends on data", "write it for whole arrays")
+    if _core.is_extent(arr.shape[axis]):
+        raise unsupported("np.apply_along_axis of rows whose length depends on data", "write it for whole arrays")
     others = [k for k in range(arr.ndim) if k != axis]
     rows = _core.transpose(arr, (*others, axis))
     shape = rows.shape[:-1]
-    if 0 in shape:
+    for n in filter(_core.is_extent, shape):
+        _core.check(np.less(0, n), "value", "Cannot apply_along_axis when any iteration dimensions are 0; select some rows")
+    if is_empty(shape):
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
 
     def call(row):
@@ -115,7 +126,7 @@ def result_types(function, arrays, otypes):
     """The dtypes that NumPy finds by a first call, on NumPy scalars."""
     if otypes is not None:
         return [np.dtype(t) for t in otypes]
-    first = [_core.reshape(a, (a.size,))[0] for a in arrays]
+    first = [np.ravel(a)[0] if is_dynamic(a) else _core.reshape(a, (a.size,))[0] for a in arrays]
     r = function(*(map(known, first) if all(map(_core.is_concrete, arrays)) else first))
     return [array(v).dtype for v in (r if isinstance(r, tuple) else (r,))]
 
@@ -123,15 +134,17 @@ def result_types(function, arrays, otypes):
 def vectorized(self, func, args):
     """`np.vectorize(f)(...)`, after it has sorted its arguments."""
     arrays = [array(a) for a in args]
-    if any(map(is_dynamic, arrays)):
-        raise unsupported("np.vectorize over an array whose size depends on data", "write the function for whole arrays")
     if self.signature is not None:
+        if any(map(is_dynamic, arrays)):
+            raise unsupported("np.vectorize by a signature over an array whose size depends on data", "write the function for whole arrays")
         return with_signature(self, func, arrays)
-    shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    if 0 in shape and self.otypes is None:
+    shape = broadcast_shapes(*(a.shape for a in arrays))
+    for n in filter(_core.is_extent, shape if self.otypes is None else ()):
+        _core.check(np.less(0, n), "value", "cannot call `vectorize` on size 0 inputs unless `otypes` is set; give otypes")
+    if is_empty(shape) and self.otypes is None:
         raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
     otypes = result_types(func, arrays, self.otypes)
-    if 0 in shape:
+    if is_empty(shape):
         out, several = [_core.full(shape, t, 0) for t in otypes], len(otypes) > 1
     else:
         wide = [broadcast_to(array(a, python_type(a.dtype)), shape) for a in arrays]

@@ -108,6 +108,8 @@ def joined(ufunc, x, axes, first, where):
             first = identity(ufunc, x.dtype, "so to use a where mask one has to specify 'initial'")
         return in_order(ufunc, flat(x), first, mask)
     x = flat(x) if axes else x[None]
+    if _core.is_extent(x.shape[0]):
+        return in_order(ufunc, x, first, None)
     if x.shape[0] == 0:
         first = identity(ufunc, x.dtype, None) if first is None else first
         return _core.copy(_core.broadcast(array(first), shape), True)
@@ -157,7 +159,7 @@ def in_pairs(ufunc, x):
 
 def in_order(ufunc, x, first, mask):
     """Element after element along axis 0."""
-    if x.shape[0] > LIMIT:
+    if _core.is_extent(x.shape[0]) or x.shape[0] > LIMIT:
         rest = [v for v in (first, mask) if v is not None]
         return host_reduce(ufunc)((x, *rest), ((x.dtype, x.shape[1:]),), (first is not None) + 2 * (mask is not None))[0]
     r, k = (x[0, ...], 1) if first is None else (_core.copy(_core.broadcast(array(first, x.dtype), x.shape[1:]), True), 0)

@@ -156,8 +156,8 @@ def place(arr, mask, vals):
         _core.check(np.logical_not(np.any(mask)), "value", "Cannot insert from an empty array!; give values, or select by np.where")
         return
     position = np.remainder(_core.scan("cumsum", _core.cast(mask, INT), 0) - 1, vals.size)
-    new = _core.where(mask, _core.gather(vals, (position,)), ravel(arr))
-    arr[...] = _core.reshape(new, arr.shape)
+    new = _core.where(mask, _core.gather(vals, (position,)), arr if arr.ndim == 1 else ravel(arr))
+    arr[...] = new if arr.ndim == 1 else _core.reshape(new, arr.shape)
 
 
 @implements(np.putmask)

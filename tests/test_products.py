@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import random_products
 from checking import DTYPES, FLOATS, check, sample
 
 import pyxla
@@ -552,3 +553,15 @@ def test_levels(env):
     here = os.path.dirname(os.path.abspath(__file__))
     path = os.pathsep.join([here, os.path.dirname(os.path.dirname(pyxla.__file__))])
     subprocess.run([sys.executable, "-c", LEVELS], env=os.environ | env | {"PYTHONPATH": path}, check=True)
+
+
+@pytest.mark.parametrize("first", range(0, 240, 40))
+def test_random_programs(first):
+    """Functions around products (random_products.py): stores into operands, joins, gathers, norms, views; finished, reduced, multiplied again."""
+    assert [text for text in map(random_products.difference, range(first, first + 40)) if text] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 21000, 1000))
+def test_many_random_programs(first):
+    assert [text for text in map(random_products.difference, range(first, first + 1000)) if text] == []

@@ -43,6 +43,7 @@ PROGRAMS = {
     "transposed left": (lambda x, w: x.T @ w, [normal(300, 130), normal(300, 500)]),
     "strided": (lambda x, w: x[:, ::2] @ w[::2, ::3], [normal(60, 300), normal(300, 700)]),
     "thin": (lambda x, w: x @ w, [normal(3, 800), normal(800, 900)]),
+    "rows by rows": (lambda x, w: x @ w.T, [normal(3, 700, dtype="float64"), normal(2, 700, dtype="float64")]),
     "vector": (lambda x, w: x @ w, [normal(700), normal(700, 600)]),
     "epilogue": (lambda x, w: np.maximum(x @ w + x[:, :1], 0) * 2, [normal(100, 256), normal(256, 300)]),
     "softmax": (lambda x, w: np.exp((y := x @ w) - y.max(1, keepdims=True)) / np.exp(y - y.max(1, keepdims=True)).sum(1, keepdims=True),

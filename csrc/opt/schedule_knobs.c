@@ -43,7 +43,7 @@ void product_knobs(Product *p)
     if (!p->l.gp->reduced) columns = knob_block(knob[KNOB_columns], p->n, lanes ? lanes : 1, columns);
     int64_t tile = (rows ? rows : p->m) * (columns && (!p->l.gp->reduced || p->by_blocks) ? columns : p->n) * p->item;
     if (tile <= KNOB_SCRATCH || p->direct) p->block[p->im] = rows, p->block[p->in] = columns;
-    if (!product_is_bytes(p)) p->block[p->ik] = knob_block(knob[KNOB_depth], p->k, 32, p->block[p->ik]);
+    if (!product_is_bytes(p) && !product_along_k(p)) p->block[p->ik] = knob_block(knob[KNOB_depth], p->k, 32, p->block[p->ik]);
     if (knob[KNOB_order] == 1) p->bits &= ~(uint32_t)DOT_ROWS;
     if (knob[KNOB_order] == 2) p->bits |= DOT_ROWS_FIRST;
     if (knob[KNOB_tile] > 0) p->rows = (uint8_t)least(knob[KNOB_tile], 8);

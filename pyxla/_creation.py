@@ -214,7 +214,7 @@ def others(kwargs, *names):
 
 
 def eye(*args, **kwargs):
-    if any(isinstance(v, extents.Number) for v in (*args[:2], kwargs.get("N"), kwargs.get("M"))):
+    if any(map(extents.run_integer, (*args[:2], kwargs.get("N"), kwargs.get("M")))):
         return create.eye(*args, **kwargs)
     args = [_core.concrete(v) for v in args]
     kwargs = {k: _core.concrete(v) for k, v in kwargs.items()}
@@ -338,7 +338,7 @@ def same(name):
     function = operator.attrgetter(name)(np)
 
     def make(*args, **kwargs):
-        if any(isinstance(v, extents.Number) for v in args):
+        if function in _core._functions and any(map(extents.run_integer, (*args, *kwargs.values()))):
             return _core._functions[function](*args, **kwargs)
         return own(_originals[name](*args, **kwargs))
     return make

@@ -134,6 +134,27 @@ def test_squeeze_asks_whether_a_size_is_one():
         g(np.array([1.0, 2.0]))
 
 
+@pytest.mark.parametrize("f", [
+    lambda x, n: np.eye(n), lambda x, n: np.eye(n, 3, 1), lambda x, n: np.eye(2, M=n), lambda x, n: np.identity(n, int), lambda x, n: np.tri(n), lambda x, n: np.tri(3, n),
+    lambda x, n: np.linspace(0, x.sum(), n), lambda x, n: np.linspace(1, 2, num=n, endpoint=False)])
+def test_sizes_that_are_integers_of_the_run(f):
+    g = pyxla.jit(lambda x: f(x, (x > 0).sum()))
+    for x in (V, -V, np.abs(V), np.full(20, -1.0)):
+        np.testing.assert_allclose(g(x), f(x, (x > 0).sum()), strict=True)
+    assert g.cache_info().traces == 1
+
+
+def test_matrices_of_some_rows():
+    for f in (lambda x: np.linalg.pinv(x[x[:, 0] > 0]), lambda x: np.linalg.pinv(x[x[:, 0] > 0].T, rtol=None), lambda x: np.linalg.cond(x[x[:, 0] > 0]),
+              lambda x: np.histogram2d(x[x > 0], x[x > 0] * 2, 3)[0]):
+        g = pyxla.jit(f)
+        for x in (M, -M):
+            np.testing.assert_allclose(g(x), f(x), rtol=1e-9, atol=1e-12)
+    assert pyxla.jit(lambda x: np.linalg.pinv(x[x[:, 0] > 9]))(M).shape == (5, 0)
+    with pytest.raises(ValueError, match="empty arrays"):
+        pyxla.jit(lambda x: np.linalg.cond(x[x[:, 0] > 9]))(M)
+
+
 def test_parts_that_are_not_equal():
     with pytest.raises(ValueError, match="equal division"):
         pyxla.jit(lambda x: np.split(x[x > 0], 2)[0])(np.arange(4.0))

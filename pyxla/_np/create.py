@@ -5,7 +5,7 @@ import numpy as np
 
 from .. import _core
 from ._args import FLOAT, array, common, default_type, dtype_of, is_weak, result_type, shape_tuple, unsupported
-from .extents import Number, as_value, broadcast_shapes
+from .extents import as_value, broadcast_shapes, extent, run_integer
 from .manip import band, in_order, letter
 
 implements = _core.implements
@@ -55,7 +55,7 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
 
 
 def diagonal_band(N, M, k, compare):
-    n, m = (v if isinstance(v, Number) else index(v) for v in (N, N if M is None else M))
+    n, m = (extent(v) if run_integer(v) else index(v) for v in (N, N if M is None else M))
     return band(n, m, k, compare)
 
 
@@ -78,8 +78,8 @@ def tri(N, M=None, k=0, dtype=float, *, like=None):
 
 @implements(np.linspace)
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
-    if isinstance(num, Number):
-        return spaced_in_the_run(start, stop, num, endpoint, retstep, dtype)
+    if run_integer(num):
+        return spaced_in_the_run(start, stop, extent(num), endpoint, retstep, dtype)
     num = index(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")

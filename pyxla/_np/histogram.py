@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _core
 from ._args import BOOL, FLOAT, INT, array, is_none, result_type
-from .extents import extent
+from .extents import extent, meets
 from .host import host
 from .manip import ravel
 from .selection import comparable, search
@@ -255,7 +255,8 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
 
 @implements(np.histogram2d)
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
-    if len(x) != len(y):
+    x, y = (v if isinstance(v, (list, tuple)) else array(v) for v in (x, y))
+    if not meets(*(len(v) if isinstance(v, (list, tuple)) else v.shape[0] for v in (x, y))):
         raise ValueError("x and y must have the same length.")
     if (isinstance(bins, (list, tuple)) or np.ndim(bins)) and len(bins) not in (1, 2):
         bins = [array(bins)] * 2

@@ -13,7 +13,7 @@ from .. import _core
 from . import small
 from ._args import FLOAT, array, is_none, scalar
 from .borrow import borrow
-from .extents import Number, broadcast_shapes, greatest, is_dynamic, least, meets
+from .extents import Number, as_value, broadcast_shapes, greatest, is_dynamic, least, meets
 from .host import host
 
 implements = _core.implements
@@ -214,7 +214,9 @@ def singular_values(x):
 @implements(np.linalg.cond)
 def cond(x, p=None):
     x = array(x)
-    if _linalg._is_empty_2d(x):
+    if is_dynamic(x):
+        _core.check(np.less(0, as_value(x.size)), "value", "cond is not defined on empty arrays; select some rows")
+    elif _linalg._is_empty_2d(x):
         raise LinAlgError("cond is not defined on empty arrays")
     if p is None or p in {2, -2}:
         _linalg._assert_stacked_2d(x)
@@ -244,13 +246,13 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
 def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
     a = array(a)
     if rcond is None:
-        rcond = 1e-15 if rtol is np._NoValue else max(a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
+        rcond = 1e-15 if rtol is np._NoValue else greatest(*a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
     elif rtol is not np._NoValue:
         raise ValueError("`rtol` and `rcond` can't be both set.")
-    if _linalg._is_empty_2d(a):
+    if not is_dynamic(a) and _linalg._is_empty_2d(a):
         return _core.full((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype, 0)
     u, s, vt = np.linalg.svd(a.conjugate(), full_matrices=False, hermitian=hermitian)
-    large = s > array(rcond)[..., None] * np.max(s, axis=-1, keepdims=True)
+    large = s > array(rcond)[..., None] * np.max(s, axis=-1, keepdims=True, initial=0)
     s = _core.where(large, 1 / s, _core.as_tracer(0, s.dtype))
     return np.matmul(np.swapaxes(vt, -1, -2), np.multiply(s[..., None], np.swapaxes(u, -1, -2)))
 

@@ -115,3 +115,39 @@ def test_two_values_are_stored_before_two_updates():
     c = pyxla.jit(f).lower(a, b).compile()
     assert c.launches == 3 and c.workspace_bytes <= 2 * a.nbytes
     check(f, a, b, rtol=1e-15)
+
+
+def heat_of_a_copy(u):
+    u = u.copy()
+    heat(u)
+    return u
+
+
+def heat_3d_of_a_copy(u):
+    u = u.copy()
+    heat_3d(u)
+    return u
+
+
+def four_steps(u):
+    for _ in range(4):
+        heat(u)
+
+
+@pytest.mark.parametrize("f,shape,launches,temporaries", [(heat_of_a_copy, (500, 600), 3, 0), (heat_3d_of_a_copy, (60, 70, 80), 4, 0), (four_steps, (500, 600), 6, 1)], ids=lambda v: getattr(v, "__name__", None))
+def test_both_borders_of_an_axis_are_one_copy(f, shape, launches, temporaries):
+    u = R.standard_normal(shape)
+    c = pyxla.jit(f).lower(u).compile()
+    assert c.launches <= launches and c.workspace_bytes <= temporaries * u.nbytes
+    check(f, u, calls=1, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("parts,copied", [(("::199", "1:3"), False), (("::199", "197:199"), False), (("::199", ":2"), True), (("::198", "198:"), True), (("1:3", "::199"), False), (("::90", "50:53"), True)])
+def test_first_and_last_rows_keep_clear_of_those_between(parts, copied):
+    """Two rows a long step apart, and two others: what is read is no row that is written, or it is, or that is not known (`::90` has three rows)."""
+    space = {}
+    exec(f"def f(u):\n    u[{parts[0]}] += u[{parts[1]}]\n    return u.sum()", space)
+    u = R.standard_normal((200, 300))
+    c = pyxla.jit(space["f"]).lower(u).compile()
+    assert (c.workspace_bytes >= 2 * 300 * 8) == copied
+    check(space["f"], u, rtol=1e-12)

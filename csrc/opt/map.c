@@ -79,6 +79,15 @@ static bool other_residue(const Map *a, const Map *b, int d)
     return common > 1 && (a->off[d] - b->off[d]) % common;
 }
 
+/* Whether m takes but the ends of its range along row d: the first index and the last one. */
+static bool only_ends(const Map *m, const int64_t *extent, int d)
+{
+    int moves = 0;
+    for (int k = 0; k < m->naxes; k++)
+        if (m->step[d][k] && extent[k] > 1) moves += extent[k] == 2 ? 1 : 2;
+    return moves == 1;
+}
+
 bool map_apart(const Map *a, const int64_t *extent_a, const Map *b, const int64_t *extent_b)
 {
     if (a->nindex || b->nindex || a->flat || b->flat) return false;
@@ -87,6 +96,8 @@ bool map_apart(const Map *a, const int64_t *extent_a, const Map *b, const int64_
         map_range(a, extent_a, d, &low_a, &high_a);
         map_range(b, extent_b, d, &low_b, &high_b);
         if (high_a < low_b || high_b < low_a || other_residue(a, b, d)) return true;
+        if (low_a < low_b && high_b < high_a && only_ends(a, extent_a, d)) return true;
+        if (low_b < low_a && high_a < high_b && only_ends(b, extent_b, d)) return true;
     }
     return false;
 }

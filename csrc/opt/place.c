@@ -93,17 +93,20 @@ static bool carry_rest(Place *p, Id x, const Box *hole, const Dim *extent)
         p->floor = p->last + 1;
         return true;
     }
-    for (int d = 0; d < rank; d++)
-        for (int side = 0; side < 2; side++) {
+    for (int d = 0; d < rank; d++) {
+        int64_t after = node_shape(g, x)[d] - high[d];
+        bool both = low[d] == 1 && after == 1;                 /* first and last: one box with a long step */
+        for (int side = 0; side < (both ? 1 : 2); side++) {
             Box *box = arena_alloc(p->gr->arena, sizeof *box);
             if (!box) return false;
             for (int e = 0; e < rank; e++) {
-                box->step[e] = 1;
+                box->step[e] = e == d && both ? high[e] : 1;
                 box->off[e] = e < d ? low[e] : e == d && side ? high[e] : 0;
-                shape[e] = e < d ? extent[e] : e > d ? node_shape(g, x)[e] : side ? node_shape(g, x)[e] - high[e] : low[e];
+                shape[e] = e < d ? extent[e] : e > d ? node_shape(g, x)[e] : both ? 2 : side ? after : low[e];
             }
             if (!carry_box(p, x, box, shape)) return false;
         }
+    }
     p->floor = floor;            /* the boxes are disjoint: their order does not matter */
     return true;
 }

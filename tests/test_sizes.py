@@ -155,6 +155,12 @@ def test_matrices_of_some_rows():
         pyxla.jit(lambda x: np.linalg.cond(x[x[:, 0] > 9]))(M)
 
 
+def test_the_text_of_a_size():
+    texts = []
+    pyxla.jit(lambda x: texts.append(f"{x[x > 0].size} {x[x > 0].size / 2}") or x)(V)
+    assert texts == ["<int known only in the run> <float known only in the run>"]
+
+
 def test_parts_that_are_not_equal():
     with pytest.raises(ValueError, match="equal division"):
         pyxla.jit(lambda x: np.split(x[x > 0], 2)[0])(np.arange(4.0))

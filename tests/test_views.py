@@ -274,3 +274,18 @@ def test_as_strided_from_within_an_array(f, dtype):
 def test_as_strided_outside_of_an_array(shape, strides):
     with pytest.raises(pyxla.UnsupportedError, match="past the end|multiples of the item size"):
         pyxla.jit(lambda x: strided(x[1:], shape, strides))(np.zeros((3, 4)))
+
+
+def first_set(make):
+    def f(x):
+        v = make(x)
+        v[0] = 9
+        return x, v
+    return f
+
+
+@pytest.mark.parametrize("make", [lambda x: np.array(x.flat), lambda x: np.asarray(x.flat), lambda x: np.array(x.flat, dtype="f4"), lambda x: np.array((x + 1).flat),
+                                  lambda x: np.array(x.flat, copy=True)])
+def test_arrays_of_flat_iterators_share_memory_where_numpys_do(make):
+    for got, want in zip(pyxla.jit(first_set(make))(np.arange(6.0).reshape(2, 3)), first_set(make)(np.arange(6.0).reshape(2, 3))):
+        np.testing.assert_array_equal(got, want, strict=True)

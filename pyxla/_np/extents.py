@@ -26,7 +26,7 @@ class Number:
         self.value, self.exact = value, exact           # exact: not an extent but any integer, whose arithmetic has to stay in int64
 
     def __repr__(self):
-        return f"Number({CLASSES[self.value.dtype].__name__})"
+        return f"<{CLASSES[self.value.dtype].__name__} known only in the run>"
 
     @property
     def __class__(self):

@@ -367,6 +367,18 @@ def test_few_terms_of_rows_a_page_apart(dtype):
     assert pyxla.jit(lambda a, b: a @ b).lower(a, b).compile().launches == 2
     assert pyxla.jit(lambda a, b: a @ b).lower(a, b[:, :1000].copy()).compile().launches == 1
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_columns_and_few_terms_of_transposed_operands(dtype):
+    """A across its lines by blocks of k and of rows, B along k by blocks of columns, packed B of few terms along the rows."""
+    for m, k, n in ((1100, 1000, 5), (1030, 1030, 40), (1500, 800, 2)):
+        bounded(lambda a, b: a @ b, sample((k, m), dtype, 1).T, sample((k, n), dtype, 2), k=k)
+        bounded(lambda a, b: np.maximum(a @ b, 0), sample((k, m), dtype, 1).T, sample((k, n), dtype, 2), k=k)
+    for m, k, n in ((5, 700, 801), (11, 1024, 520), (15, 300, 3000), (1100, 8, 1024), (900, 21, 1500), (18, 1100, 1100), (23, 600, 2100)):
+        bounded(lambda a, b: a @ b, sample((m, k), dtype, 1), sample((n, k), dtype, 2).T, k=k)
+        bounded(lambda a, b: np.maximum(a @ b, 0), sample((m, k), dtype, 1), sample((n, k), dtype, 2).T, k=k)
+        bounded(lambda a, b: a @ b, sample((m, k), dtype, 1), sample((k, n), dtype, 2), k=k)
+
+
 def test_a_matrix_of_several_products_is_packed_once():
     def f(x, y, w):
         for _ in range(3):

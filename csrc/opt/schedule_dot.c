@@ -18,6 +18,8 @@ enum {
     NEAR_CACHES = 10,            /* second caches: a matrix that is read from a shared cache at a good part of its speed */
     ONCE_COLUMNS = 768,          /* of a block of a matrix that all rows use at once */
     ONCE_DEPTH = 2048,           /* and terms; of more a quarter of these at a time */
+    ACROSS = 256,                /* rows and terms of a block of an A that lies across its lines */
+    SUMS_ROWS = 4,               /* of a tile that runs along k: B is read once for so many */
     APART_DEPTH = 256,           /* ... of rows that share their sets */
     PAGE = 4096,
     THIN_BYTES = 16384,          /* and as many columns as so much of C has */
@@ -291,6 +293,10 @@ static void choose_packed(Product *p)
     p->block[p->in] = even_block(p->n, least(nc, 2048), PANEL * (lanes ? lanes : 1));
     p->block[p->im] = power_between(p->m / 4, TILE_ROWS, 512);
     if ((p->block[p->ik] ? p->block[p->ik] : p->k) * PANEL * t->vector_bytes > l1) p->bits |= DOT_ROWS_FIRST;     /* else a panel stays in L1 */
+    if (p->k <= SHORT_K && p->m * p->n * p->item > 2 * l2) {                         /* C is the traffic: in order */
+        p->bits |= DOT_ROWS_FIRST;
+        p->block[p->in] = p->n > ROW_BYTES / p->item ? ROW_BYTES / p->item : 0;
+    }
     p->b.row = p->ik;
     p->b.line = p->in;
 }
@@ -307,6 +313,7 @@ static void choose_thin(Product *p)
     bool thin = p->gr->target->level == CPU_AVX512 && p->m <= DOT_THIN_STEPS;
     int32_t steps = thin || p->m == 1 ? DOT_THIN_STEPS : 16, wide = power_between(THIN_BYTES / (p->m * p->item), thin ? ROW_BYTES / p->item : 128, 4096);
     p->block[p->in] = p->n > wide ? wide : 0;
+    if (p->m > FEW_ROWS) p->block[p->in] = even_block(p->n, ROW_BYTES / p->item, CACHE_LINE);
     p->block[p->ik] = p->k > 2 * steps ? steps : 0;
     p->bits |= thin ? DOT_ROWS_FIRST | DOT_THIN : DOT_ROWS_FIRST;
     p->rows = thin || p->m <= 2 ? (uint8_t)p->m : p->m <= 4 ? 4 : few_rows(p);
@@ -396,6 +403,15 @@ static void choose_once(Product *p)
     p->rows = once_rows(p);
 }
 
+/* A lies across its lines and is read in place, for few columns: a block of k at a time, of which all its lines' rows are used before they leave the caches. */
+static void across_lines(Product *p)
+{
+    if (p->l.gp->reduced || p->l.gp->sum || !p->a.buffer || p->a.line >= 0) return;
+    p->block[p->im] = even_block(p->m, ACROSS, PRODUCT_ROWS);
+    p->block[p->ik] = even_block(p->k, ACROSS, 32);
+    p->bits &= ~(uint32_t)DOT_ROWS;
+}
+
 static void choose(Product *p)
 {
     const Target *t = p->gr->target;
@@ -424,6 +440,9 @@ static void choose(Product *p)
     bool a_far = p->a.step[p->ik] != p->item && p->m * p->k * p->item > l2 / 2 && p->k > 256;
     if (product_is_bytes(p)) a_far = p->a.step[p->ik] != WORD || node_shape(p->gr->g, p->a.id)[node_at(p->gr->g, p->a.id)->rank - 1] % WORD;
     if (a_far && (product_is_bytes(p) || p->n >= 64)) p->a.row = p->im, p->a.line = p->ik;
+    else if (a_far && p->a.step[p->im] == p->item && p->m * p->k * p->item > 4 * l2 && p->m >= THIN_ROWS && p->n > 1) across_lines(p);
+    if (p->m > SUMS_ROWS && p->m < FEW_ROWS && b_bytes > l2 && product_along_k(p) && !p->l.gp->reduced)
+        p->block[p->in] = even_block(p->n, l2 / 2 / (p->k * p->item), CACHE_LINE / p->item);
     if (!p->a.buffer && p->a.line < 0) p->a.row = p->im, p->a.line = p->ik;
     if (!p->b.buffer && p->b.line < 0) p->b.row = p->ik, p->b.line = p->in;
     if (p->l.gp->reduced) choose_rows(p);

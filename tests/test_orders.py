@@ -1,4 +1,5 @@
 """The memory order of results: whether what is reshaped of them is a view shows when it is written to, and new arrays have the strides asked for."""
+import itertools
 import warnings
 
 import numpy as np
@@ -326,6 +327,17 @@ def test_an_array_lies_as_numpys_whatever_it_holds(lines, order):
     same(want, got, rtol=1e-12)
     assert [s for s, n in zip(got[0].strides, got[0].shape) if n > 1] == [s for s, n in zip(want[0].strides, want[0].shape) if n > 1]
     assert shared(got) == shared(want)
+
+
+@pytest.mark.parametrize("axes", itertools.permutations(range(3)))
+def test_elements_at_indices_lie_outside_the_other_axes(axes):
+    """Also where the result has the shape of what it is taken from."""
+    x = np.arange(27.0).reshape(3, 3, 3).transpose(axes)
+    for where in (np.s_[[0, 0, 1]], np.s_[:, [2, 1, 0]], np.s_[..., [0, 1, 1]], np.s_[[0, 1, 0], [1, 0, 2]], np.s_[[1, 0, 1], :, [0, 0, 1]], np.s_[np.array([[0, 1], [1, 0]])]):
+        f = lambda x: (y := x[where], y.reshape(-1), y.T.reshape(-1))
+        want, got = f(x), pyxla.jit(f)(x)
+        same(want, got)
+        assert got[0].strides == want[0].strides and shared(got) == shared(want)
 
 
 def test_what_an_array_is_like_is_not_computed():

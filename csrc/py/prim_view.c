@@ -425,7 +425,8 @@ static bool orders_axes(const Tracer *of, const Tracer *x)
     return all;
 }
 
-/* A result of our own that NumPy gives the order of the axes of `of`, also of another shape if the third argument is true; a view stays as it is. */
+/* A result of our own that NumPy gives the order of the axes of `of`, also of another shape if the third argument is true; if it is false, x's own
+ * operation says what its order is, and no more is known of it than of that of `of`. A view stays as it is. */
 static PyObject *prim_follow(PyObject *m, PyObject *const *args, Py_ssize_t n)
 {
     (void)m;
@@ -435,7 +436,7 @@ static PyObject *prim_follow(PyObject *m, PyObject *const *args, Py_ssize_t n)
     bool own = x && x->kind == TRACER_ARRAY && x->cell->owner == OWNER_LOCAL && !x->map && tracer_rank(x) > 1;
     if (own) {
         bool whole = shape_eq(t->graph, tracer_shape(x), tracer_rank(x), tracer_shape(of), tracer_rank(of));
-        bool said = whole || (n > 2 && args[2] == Py_True && orders_axes(of, x));
+        bool said = n < 3 ? whole : args[2] == Py_True && (whole || orders_axes(of, x));
         if (said && !tracer_like(x, graph_like(t->graph, node, like)))
             Py_CLEAR(x);
         else if (tracer_kept_layout(of) > x->cell->layout)

@@ -274,10 +274,10 @@ def getitem(x, key):
         view = k.view()
         front = to_front(view, list(range(k.at[0], k.at[0] + mask.ndim)))
         front = _core.reshape(front, (mask.values.size, *front.shape[mask.ndim:]))
-        return fresh(from_front(_core.follow(_core.gather(front, (positions(mask.values),)), view), 1, k.place))
+        return fresh(from_front(_core.follow(_core.gather(front, (positions(mask.values),)), view, False), 1, k.place))
     at, indices, shape = k.indices()
     view = k.view()
-    return fresh(from_front(_core.follow(_core.gather(to_front(view, at), indices), view), len(shape), k.place))
+    return fresh(from_front(_core.follow(_core.gather(to_front(view, at), indices), view, False), len(shape), k.place))
 
 
 def fresh(x):

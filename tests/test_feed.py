@@ -202,3 +202,15 @@ def test_stores_into_the_first_rows_or_batches(shape, place):
 
     for got, want in zip(pyxla.jit(f)(x, w, m), f(x, w, m)):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("form,fed", [("np.maximum(x, 0) @ w", True), ("np.exp(x - b) @ w", True), ("(x * x[:, :1] + 1) @ w", True), ("np.maximum(x[::-1], 0) @ w", False),
+                                      ("np.maximum(y.T, 0) @ w", False), ("np.maximum(y, 0).T @ w", False), ("np.maximum(x[:, ::-1], 0) @ w", False)])
+def test_rows_computed_element_by_element_are_in_no_other_memory(form, fed):
+    """Where what they are computed from lies along them; else they are packed, across memory but once."""
+    r = np.random.default_rng(3)
+    x, y, w, b = (r.standard_normal(s).astype("float32") for s in ((512, 128), (128, 512), (128, 64), (128,)))
+    f = eval(f"lambda x, y, w, b: {form}")
+    c = pyxla.jit(f).lower(x, y, w, b).compile()
+    assert (c.workspace_bytes == 0) == fed and (c.launches == 1) == fed
+    np.testing.assert_allclose(pyxla.jit(f)(x, y, w, b), f(x, y, w, b), rtol=1e-4, atol=1e-3)

@@ -632,6 +632,23 @@ static bool pack_computes(Grouping *gr, Id id)
     return op_info[node_at(g, id)->op].kind == KIND_ELEMENTWISE && !info->group && !info->stored && info->uses == 1;
 }
 
+/* Whether the left operand's rows are better made in the product's kernel (feed.c) than packed: computed element by element of arrays that lie along them. */
+static bool rows_are_fed(Grouping *gr, Id id)
+{
+    enum { ROW_BYTES = 32768 };
+    const Node *n = node_at(gr->g, id);
+    Scan s;
+    if (op_info[n->op].kind != KIND_ELEMENTWISE || node_shape(gr->g, id)[n->rank - 1] * dtype_info[n->dtype].bytes > ROW_BYTES || !scan_node(&s, gr, id)) return false;
+    for (uint32_t i = 0; i < s.leaves.len; i++) {
+        const Leaf *leaf = &s.leaves.at[i];
+        const Node *of = node_at(gr->g, leaf->id);
+        if (!leaf->select) return false;
+        for (int d = 0; d < of->rank; d++)
+            if (leaf->sel[d] >= 0 && leaf->sel[d] == s.own.of[n->rank - 1] && step_of(gr, leaf->id, d) != dtype_info[of->dtype].bytes) return false;
+    }
+    return true;
+}
+
 static bool visit_dot(Grouping *gr, Id id)
 {
     const Graph *g = gr->g;
@@ -639,7 +656,7 @@ static bool visit_dot(Grouping *gr, Id id)
     bool joined = false, rows = after_rows(gr, id) != 0;
     if ((rows || !pack_computes(gr, in[1])) && !store_operand(gr, in[1])) return false;
     if (rows && (!after_join(gr, id, &joined) || joined)) return joined;
-    if (!pack_computes(gr, in[0]) && !store_operand(gr, in[0])) return false;
+    if ((rows_are_fed(gr, in[0]) || !pack_computes(gr, in[0])) && !store_operand(gr, in[0])) return false;
     int8_t axis[MAX_DOMAIN];
     Own own;
     if (!own_axes(gr, id, &own)) return false;

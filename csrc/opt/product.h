@@ -6,6 +6,8 @@ enum {
     CACHE_LINE = 64,
     PRODUCT_KNOWN = 32,          /* so few columns are known to the kernel */
     PRODUCT_ROWS = 32,           /* rows of a block where B is read in place */
+    PRODUCT_PANEL = 3,           /* vectors of columns that the micro-kernel takes at once */
+    PRODUCT_WORD = 4,            /* bytes that are multiplied at once */
 };
 
 typedef struct {
@@ -55,6 +57,14 @@ static inline int32_t even_block(int64_t extent, int64_t most, int64_t unit)
     return (int32_t)round_up(div_up(extent, div_up(extent, most)), unit);
 }
 
+/* The greatest power of two times low that is at most x and high; low at least. */
+static inline int32_t power_between(int64_t x, int32_t low, int32_t high)
+{
+    int32_t p = low;
+    while (p * 2 <= x && p * 2 <= high) p *= 2;
+    return p;
+}
+
 /* Bytes between the rows of a packed operand: an odd number of cache lines, so that rows do not share sets. */
 static inline int64_t row_bytes(int64_t line, int item) { return round_up(line * item, CACHE_LINE) | CACHE_LINE; }
 
@@ -68,6 +78,12 @@ static inline bool product_is_bytes(const Product *p) { return p->bits & DOT_BYT
 bool product_repeats(const Product *p, const Operand *o);
 /* An access of the operand where it lies. */
 uint32_t product_operand(Lower *l, const Operand *o);
+
+/* ---- schedule_choice.c ---- */
+/* Chooses what is packed, the blocks and the order of tiles. */
+void product_choose(Product *p);
+/* How many products of these two operands' matrices there are. */
+int64_t product_batches(const Product *p);
 
 /* ---- schedule_knobs.c ---- */
 /* Takes over what a tuner found for the group, as far as it fits and changes no bit. */

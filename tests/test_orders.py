@@ -340,6 +340,16 @@ def test_elements_at_indices_lie_outside_the_other_axes(axes):
         assert got[0].strides == want[0].strides and shared(got) == shared(want)
 
 
+@pytest.mark.parametrize("order", "CF")
+def test_tiles_lie_in_c_order(order):
+    for shape in ((4, 1), (4, 3), (4, 2, 5, 1)):
+        for reps in (2, 1, (2, 1), (1, 1)):
+            x, f = np.zeros(shape, order=order), lambda x: (y := np.tile(x, reps), y.ravel())
+            want, got = f(x), pyxla.jit(f)(x)
+            strides = [[s for s, n in zip(y.strides, y.shape) if n > 1] for y in (got[0], want[0])]
+            assert strides[0] == strides[1] and shared(got) == shared(want), (shape, reps)
+
+
 def test_what_an_array_is_like_is_not_computed():
     def f(x):
         y = np.exp(x.T)

@@ -454,7 +454,8 @@ def tile(A, reps):
     shape = (1,) * (rank - a.ndim) + a.shape
     a = _core.reshape(a, tuple(n for k in shape for n in (1, k)))
     a = _core.broadcast(a, tuple(n for r, k in zip(reps, shape) for n in (r, k)))
-    return _core.copy(_core.reshape(a, tuple(r * k for r, k in zip(reps, shape))))
+    tiled = any(not isinstance(r, int) or r != 1 for r in reps)
+    return _core.copy(_core.reshape(a, tuple(r * k for r, k in zip(reps, shape))), tiled)           # what is tiled is in C order
 
 
 @implements(np.repeat)

@@ -5,7 +5,6 @@
 
 enum {
     LEAST_BYTES = 8192,          /* of the operand: a smaller one stays in the first cache */
-    ROW_BYTES = 32768,           /* of a row of it, at most: sums over it need no blocks, and what is kept of it stays in the first cache */
     MOST_FEEDERS = 3,
 };
 
@@ -107,7 +106,7 @@ static int find_feeders(const Grouping *gr, const Buffers *b, uint32_t n, uint32
     Id a = left_operand(gr, n);
     int rank = node_at(g, a)->rank, item = dtype_info[node_at(g, a)->dtype].bytes;
     if (!is_private(gr, b, n, a) || gr->info[gp->dot].axis[rank - 2] < 0) return 0;
-    if (node_size(g, a) * item < LEAST_BYTES || node_shape(g, a)[rank - 1] * item > ROW_BYTES) return 0;
+    if (node_size(g, a) * item < LEAST_BYTES || node_shape(g, a)[rank - 1] * item > FED_ROW_BYTES) return 0;
     for (uint32_t q = 1; q < gr->groups.len; q++) {
         if (!writes_to(&gr->groups.at[q], a)) continue;
         if (count == MOST_FEEDERS || !may_feed(gr, b, q, n, a)) return 0;

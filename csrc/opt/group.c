@@ -635,10 +635,9 @@ static bool pack_computes(Grouping *gr, Id id)
 /* Whether the left operand's rows are better made in the product's kernel (feed.c) than packed: computed element by element of arrays that lie along them. */
 static bool rows_are_fed(Grouping *gr, Id id)
 {
-    enum { ROW_BYTES = 32768 };
     const Node *n = node_at(gr->g, id);
     Scan s;
-    if (op_info[n->op].kind != KIND_ELEMENTWISE || node_shape(gr->g, id)[n->rank - 1] * dtype_info[n->dtype].bytes > ROW_BYTES || !scan_node(&s, gr, id)) return false;
+    if (op_info[n->op].kind != KIND_ELEMENTWISE || node_shape(gr->g, id)[n->rank - 1] * dtype_info[n->dtype].bytes > FED_ROW_BYTES || !scan_node(&s, gr, id)) return false;
     for (uint32_t i = 0; i < s.leaves.len; i++) {
         const Leaf *leaf = &s.leaves.at[i];
         const Node *of = node_at(gr->g, leaf->id);

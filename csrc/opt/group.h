@@ -10,7 +10,11 @@
 #include "opt/map.h"
 #include "opt/plan.h"
 
-enum { PRODUCT_FEW_ROWS = 256 };      /* of a product that packs a large right operand for them alone */
+enum {
+    PRODUCT_FEW_ROWS = 256,      /* of a product that packs a large right operand for them alone */
+    FED_ROW_BYTES = 32768,       /* of a row made in a product's kernel, at most: sums over it need no blocks, and what is kept of it stays in the first cache */
+    REGION_BYTES = 32 * 1024,    /* of the arrays of small launches, at most, which are merged and have their temporaries in scratch */
+};
 
 /* A box of a buffer: index off + factor * node (0: none) + step * i along each axis. */
 typedef struct { int64_t off[MAX_RANK], factor[MAX_RANK], step[MAX_RANK]; Id node[MAX_RANK]; } Box;

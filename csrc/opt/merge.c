@@ -9,7 +9,6 @@
 #include "opt/group.h"
 
 enum {
-    REGION_BYTES = 32 * 1024,
     REGION_VALS = 600,
     SMALL_NS = 5000,
     TINY_NS = 200,               /* some launches' cost, whatever the size of the arrays: copies of borders */

@@ -5,8 +5,6 @@
 #include <string.h>
 #include "opt/group.h"
 
-enum { LEAST_BYTES = 32 * 1024 };
-
 /* Of each memory: the group that stores to it first, the last one that touches it, in the order in which they run, and the last product whose rows are made of it. */
 typedef struct {
     Grouping *gr;
@@ -117,7 +115,7 @@ bool overwrite_dead(Grouping *gr, Buffers *b)
     Overwrite o = { .gr = gr, .b = b };
     if (!find_lives(&o)) return false;
     for (Id c = 1; c < gr->nnodes; c++) {
-        if (!gr->info[c].stored || b->at.at[c].shares || node_at(gr->g, c)->op == OP_input || b->at.at[c].bytes < LEAST_BYTES) continue;
+        if (!gr->info[c].stored || b->at.at[c].shares || node_at(gr->g, c)->op == OP_input || b->at.at[c].bytes < REGION_BYTES) continue;
         Id x = find_dead(&o, c);
         if (!x) continue;
         b->at.at[c].over = buffers_place(b, x);
